@@ -30,20 +30,35 @@ def splits_of(folder: Path) -> dict[str, tuple[Path, ...]]:
     parquet files in `dataset/data`, `data` or the folder itself; tables of other kinds there that are named
     as splits (`train.csv`); parquet files in folders below that are named as splits. The names of files say
     their split (`train-00000-of-00001.parquet`, `test.parquet`). If none does, all are one data set, whose
-    split is "".
+    split is "". So are the graded pairs of a run of `llm-score`.
 
     Raises:
         InputError: The folder holds none of these; says what it is, if that is known.
     """
     if found := find_splits(folder):
         return found
+    if graded := file_of_grades(folder):
+        return {"": (graded,)}
     if (folder / "candidates.jsonl").is_file():
         made = f"`angle-data ensemble {shlex.quote(str(folder))} --out pairs` makes pairs"
         raise InputError(f"{folder} holds sentences of llm-label; {made}")
+    refuse_stopped(folder)
     raise InputError(
         f"{folder} is not a dataset directory: it has neither dataset/data nor data, no parquet files and "
         "nothing that `save_to_disk` wrote; give a file?"
     )
+
+
+def file_of_grades(folder: Path) -> Path | None:
+    """Return the file of the graded pairs of a run of `llm-score`; None where a folder holds no such run."""
+    file = folder / "scores.jsonl"
+    return file if file.is_file() and not find_splits(folder) else None
+
+
+def refuse_stopped(folder: Path) -> None:
+    """Raise an InputError if a folder is a run that has a journal and no results."""
+    if (folder / "journal.jsonl").is_file():
+        raise InputError(f"{folder} is a run that stopped before writing its results; run its command again")
 
 
 def split_files(folder: Path, split: str | None) -> tuple[Path, ...]:

@@ -189,7 +189,10 @@ class EncodeConfig:
 
     model: str = option("Model to embed with: directory or hub id.")
     texts: Path = option(f"Texts: {TABLE_KINDS}, or .txt[.gz] (one per line).")
-    out: Path = option("Output file: .npy (one array, rows as in --texts) or .parquet (id, text, embedding).")
+    out: Path = option(
+        "Output file: .npy (one array, rows as in --texts) or .parquet (id, text, embedding). Only the "
+        ".parquet stands for a model in eval and fit --teacher as it is."
+    )
     as_: Literal["query", "document"] | None = option(
         "Embed the texts as query or document: with the model's prompt and route for these.",
         None,

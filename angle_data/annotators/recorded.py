@@ -65,7 +65,7 @@ def _load(path: Path, name: str) -> _Replies:
     others: set[str] = set()
     for number, row in read_jsonl(path):
         where, is_grade = f"{path}:{number}", "score" in row
-        fields = ("text1", "text2") if "text1" in row else ("source", "text") if is_grade else ("text",)
+        fields = _fields(row, where)
         # As `llm-score` writes the source of a request about one pair.
         source = "\n".join(_string(row, field, where).strip() for field in fields)
         reply: _Recorded = str(read_score(row, where)) if is_grade else ""
@@ -88,6 +88,18 @@ def _load(path: Path, name: str) -> _Replies:
         whose = f" of {name!r}; annotators found: {', '.join(sorted(others))} (choose with --model)"
         raise InputError(f"{path} holds no replies{whose if others else '; give a file with at least one'}")
     return similar | replies
+
+
+def _fields(row: dict[str, Any], where: str) -> tuple[str, ...]:
+    """Return the names of the texts of a row: one, or two where it is about a pair."""
+    known = [("text1", "text2"), ("source", "text")] if "score" in row else [("text1", "text2"), ("text",)]
+    found = next((fields for fields in known if all(field in row for field in fields)), None)
+    if found is None:
+        raise InputError(
+            f"{where}: llm-score needs text1 and text2 (a grade may have source and text), the other "
+            f"commands text; fields found: {', '.join(row) or 'none'}"
+        )
+    return found
 
 
 def _string(row: dict[str, Any], field: str, where: str) -> str:

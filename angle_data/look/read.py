@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from angle_data.errors import InputError
-from angle_data.folders import find_splits, split_of
+from angle_data.folders import find_splits, refuse_stopped, split_of
 from angle_data.records import read_run_file
 from angle_data.tables import TABLE_KINDS, TEXT_COLUMNS, is_table, number_of, read_table
 
@@ -80,8 +80,7 @@ def find(path: Path) -> tuple[str, tuple[Path, ...]]:
         if (path / name).is_file():
             state = " (unfinished)" if read_run_file(path).get("finished") is False else ""
             return f"run of {command}{state}", (path / name, *rejected)
-    if (path / "journal.jsonl").is_file():
-        raise InputError(f"{path} is a run that stopped before writing its results; run its command again")
+    refuse_stopped(path)
     if files := tuple(file for part in find_splits(path).values() for file in part):
         return "ensemble" if rejected else "data set", (*files, *rejected)
     said = f"{path} is not a run or data set"

@@ -1,13 +1,15 @@
 """Pairs that a language model graded: many, a few of which people graded too.
 
-Grades are compared by rank alone, so the grader's scale does not matter. Whether pairs are the same is judged
-by their texts, up to normalisation, in either order. Imports no torch.
+Grades are compared by rank alone, so the grader's scale does not matter; where the rows state one, the grades
+must lie on it. Whether pairs are the same is judged by their texts, up to normalisation, in either order.
+Imports no torch.
 """
 
 from __future__ import annotations
 
 import hashlib
 import logging
+import math
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -17,12 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from angle_data.errors import InputError
-from angle_data.records import read_run_file, results_file
+from angle_data.records import results_file
 from angle_data.tables import Rows, read_table
 from angle_data.text import counted, stable_hash
 from angle_train.data.leaks import pair_keys
 from angle_train.data.pairs import PairSet, name_of
-from angle_train.data.sources import SCORES, number_in, pair_in, read_rows
+from angle_train.data.scores import check_stated
+from angle_train.data.sources import SCORES, number_in, pair_in, read_rows, warn_if_unfinished
 
 log = logging.getLogger("angle.pairs")
 
@@ -62,38 +65,66 @@ class JudgedPairs:
 def load_judged(spec: str) -> PairSet:
     """Return all distinct pairs that a language model graded, under its name; the scores are its grades.
 
-    Of a pair that is there twice the first grade counts.
+    Of a pair that is there several times, the mean of a grader's grades counts, and of several graders the
+    mean of their means: so the order of the rows makes no difference. A warning counts the pairs whose grades
+    differ.
 
     Args:
         spec: The folder of an `angle-data llm-score`, or a file or data set of scored pairs.
 
     Raises:
-        InputError: There is no such thing, or a grade is missing.
+        InputError: There is no such thing, a grade is missing or outside the scale that its row states, or
+            rows state different scales.
     """
     items = list(_rows(spec))
     if not items:
         raise InputError(f"--judged {spec}: no graded pairs in it")
+    grades = np.array([number_in(row, SCORES, place) for place, row in items])
+    check_stated(spec, items, grades)
     first, second = map(list, zip(*(pair_in(row, place) for place, row in items), strict=True))
     graders = sorted({str(row["model"]) for _, row in items if row.get("model")})
     pairs = PairSet(
         name=" and ".join(graders) or name_of(spec),
         text1=first,
         text2=second,
-        score=np.array([number_in(row, SCORES, place) for place, row in items]),
+        score=grades,
         weight=np.ones(len(items)),
         scale="as graded",
     )
-    places = {key: number for number, key in reversed(list(enumerate(pair_keys(pairs))))}
-    return pairs.take(sorted(places.values()), pairs.name)
+    warn_if_unfinished(spec)
+    return _each_once(pairs, [str(row.get("model") or "") for _, row in items])
+
+
+def _each_once(pairs: PairSet, graders: Sequence[str]) -> PairSet:
+    """Return distinct pairs, each with the mean of what its `graders` (B,) gave it, see `load_judged`."""
+    places: dict[tuple[str, str], list[int]] = {}
+    for place, key in enumerate(pair_keys(pairs)):
+        places.setdefault(key, []).append(place)
+    found = pairs.take([same[0] for same in places.values()], pairs.name)
+    differ = 0
+    for number, same in enumerate(places.values()):
+        if np.ptp(pairs.score[same]) > 0:
+            differ += 1
+            by_grader: dict[str, list[float]] = {}
+            for place in same:
+                by_grader.setdefault(graders[place], []).append(float(pairs.score[place]))
+            found.score[number] = _mean([_mean(grades) for grades in by_grader.values()])
+    if differ:
+        repeated = counted(differ, "pair")
+        log.warning(
+            "warning: %s: %s with several grades that differ; their mean counts", pairs.name, repeated
+        )
+    return found
+
+
+def _mean(grades: Sequence[float]) -> float:
+    return math.fsum(grades) / len(grades)  # exact, so that the order makes no difference
 
 
 def _rows(spec: str) -> Rows:
-    path = Path(spec)
-    if not (path / "run.json").is_file() and not (path / "scores.jsonl").is_file():
+    if not any((Path(spec) / name).is_file() for name in ("run.json", "scores.jsonl")):
         return read_rows(spec, "train")
-    if read_run_file(path).get("finished") is False:
-        log.warning("warning: %s is not finished; the pairs that it has graded so far are used", spec)
-    return read_table(results_file(path, "scores.jsonl", "llm-score"))
+    return read_table(results_file(Path(spec), "scores.jsonl", "llm-score"))
 
 
 def match_judged(

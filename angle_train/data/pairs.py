@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from angle_data.errors import InputError
+from angle_data.folders import file_of_grades
 from angle_data.tables import HUB_PREFIX, TEXT_COLUMNS, base_name, identity_of
 from angle_data.text import counted, normalise
 from angle_train.data.scores import inference_classes, labels_by, scale_of, scores_of_classes
@@ -30,6 +31,7 @@ from angle_train.data.sources import (
     score_column,
     text_columns,
     text_in,
+    warn_if_unfinished,
 )
 from angle_train.data.triplets import pairs_of_triplets
 
@@ -141,7 +143,7 @@ def load_pairs(
     one_score: bool = False,
     split_needed: bool = False,
 ) -> PairSet:
-    """Load and check the labelled pairs of a file, a dataset directory or a hub dataset.
+    """Load and check the labelled pairs of a file, a dataset directory, an `llm-score` run or a hub dataset.
 
     The names of texts and scores are those of `sources`; `weight`, `source_id` and `supervision` (or else
     `polarity`, as older data sets have it) are used where present.
@@ -191,6 +193,9 @@ def load_pairs(
         supervision=_supervision(items),
         labels=threshold is not None,
     )
+    if graded := file_of_grades(Path(spec)):
+        log.info("%s is a run of llm-score: its %s is read", spec, graded.name)
+        warn_if_unfinished(spec)
     log.info("%s: %d pairs, score scale %s", pairs.name, len(pairs), found.note)
     if again := len(pairs) - len({*zip(pairs.text1, pairs.text2, strict=True)}):
         log.info("%s: %s repeated; each copy counts", pairs.name, counted(again, "pair"))

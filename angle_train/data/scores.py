@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from angle_data.errors import InputError
+from angle_data.folders import file_of_grades
 from angle_data.records import SCALE
 from angle_data.tables import INFERENCE_COLUMNS, number_of
 from angle_data.text import counted
@@ -109,11 +110,20 @@ def scale_of(
             np.append(raw, [n for n, _ in others]), [*places, *(place for _, place in others)]
         )
     scale = parse_scale(stated)
-    if (scale.low, scale.high) != (0, 1) and Path(spec).is_dir() and raw.min() >= 0 and raw.max() <= 1:
-        # What `angle-data` writes is in 0..1 whatever the scale of the files beside it.
+    is_built = Path(spec).is_dir() and not file_of_grades(Path(spec))
+    if (scale.low, scale.high) != (0, 1) and is_built and raw.min() >= 0 and raw.max() <= 1:
+        # What `ensemble` and `gis` write is in 0..1 whatever the scale of the files beside it.
         return ScoreRange(0.0, 1.0, f"0-1, detected; the stated {stated} is for the other sources")
     _check_within(scale, raw, places, "--scale")
     return scale
+
+
+def check_stated(spec: str, items: Sequence[Item], raw: NDArray[np.float64]) -> None:
+    """Raise an InputError unless the scores (B,) whose rows state a scale lie on it, and it is one scale."""
+    stated = [number for number, (_, row) in enumerate(items) if _states(row)]
+    some = [items[number] for number in stated]
+    if some and (own := _own_scale(spec, some)) is not None:
+        _check_within(own, raw[stated], [place for place, _ in some], f"its column {SCALE}")
 
 
 def check_threshold(threshold: object) -> None:
@@ -158,11 +168,16 @@ def labels_by(
     return [items[i] for i in kept], labels, ScoreRange(0.0, 1.0, note)
 
 
+def _states(row: dict[str, Any]) -> bool:
+    """Return whether a row states the scale of its score."""
+    return _STATED_SCALE.fullmatch(str(row.get(SCALE) or "").strip()) is not None
+
+
 def _own_scale(spec: str, every: Sequence[Item]) -> ScoreRange | None:
     """Return the scale that all rows of a file name; None where one names none, or means another thing."""
-    said = sorted({str(row.get(SCALE) or "").strip() for _, row in every})
-    if not all(_STATED_SCALE.fullmatch(text) for text in said):
+    if not all(_states(row) for _, row in every):
         return None
+    said = sorted({str(row[SCALE]).strip() for _, row in every})
     if len(said) > 1:
         raise InputError(
             f"{spec}: the column {SCALE} says {' and '.join(said)}; bring all scores on one scale, or make a "

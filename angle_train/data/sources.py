@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from angle_data.errors import InputError
-from angle_data.folders import splits_of
+from angle_data.folders import file_of_grades, splits_of
 from angle_data.jsonl import loads
-from angle_data.records import PURPOSES
+from angle_data.records import PURPOSES, read_run_file
 from angle_data.tables import (
     HUB_PREFIX,
     TABLE_KINDS,
@@ -46,8 +46,8 @@ def read_rows(spec: str, split: str) -> Rows:
     """Yield `(place, row)` of every row, where place is `file:line` or `file: row N`.
 
     Args:
-        spec: A file, a dataset directory (see `angle_data.folders.splits_of`), or `hub:ID` for a dataset on
-            the Hugging Face hub.
+        spec: A file, a dataset directory or a run of `llm-score` (see `angle_data.folders.splits_of`), or
+            `hub:ID` for a dataset on the Hugging Face hub.
         split: Which split of a directory or hub dataset; files, and directories without splits, have none.
 
     Raises:
@@ -78,6 +78,12 @@ def check_source(spec: str) -> None:
         raise InputError(f"{path}: unknown kind of file; give {TABLE_KINDS}{hint}")
 
 
+def warn_if_unfinished(spec: str) -> None:
+    """Warn of a run of `llm-score` that has not graded all its pairs yet."""
+    if not spec.startswith(HUB_PREFIX) and read_run_file(Path(spec)).get("finished") is False:
+        log.warning("warning: %s is not finished; the pairs that it has graded so far are used", spec)
+
+
 def is_dataset(spec: str) -> bool:
     """Return whether a source has splits: whether it is a hub dataset, or a directory with splits."""
     return spec.startswith(HUB_PREFIX) or bool(dataset_splits(spec))
@@ -104,9 +110,10 @@ def stated_purpose(spec: str) -> str | None:
 def labels_usd(spec: str) -> float:
     """Return what the labels of a dataset directory cost, by the report beside it; 0 if that is not known.
 
-    That is what annotators' runs and graders' together cost: a part of it would understate them.
+    That is what annotators' runs and graders' together cost: a part of it would understate them. Of a run of
+    `llm-score` alone nothing is known of what its texts cost.
     """
-    if spec.startswith(HUB_PREFIX) or not Path(spec).is_dir():
+    if spec.startswith(HUB_PREFIX) or not Path(spec).is_dir() or file_of_grades(Path(spec)):
         return 0.0
     folder = Path(spec)
     beside = folder if (folder / "dataset").is_dir() else folder.parent

@@ -2,12 +2,14 @@
 
 Three kinds of file: `.parquet` and `.jsonl[.gz]` have the columns `text` and `embedding`; `.npy` is an array
 (N, D), and its N texts stand in a file of the same name beside it, such as `texts.jsonl` beside `texts.npy`.
+`angle-train encode` writes the texts into its `.parquet`, and none beside its `.npy`.
 Imports no torch.
 """
 
 from __future__ import annotations
 
 import hashlib
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -37,11 +39,13 @@ class StoredVectors:
         name: What errors call the file.
         rows: Row of each text.
         vectors: Those (M, D) of all texts.
+        instead: What errors say can be done where texts have no vector, beside adding them.
     """
 
     name: str
     rows: Mapping[str, int] = field(repr=False)
     vectors: NDArray[np.float32] = field(repr=False)
+    instead: str = "measure other pairs"
 
     def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return the vectors (N, D) of N texts in their order.
@@ -51,12 +55,10 @@ class StoredVectors:
         """
         keys = [_key(text) for text in texts]
         if missing := [text for text in dict.fromkeys(texts) if _key(text) not in self.rows]:
-            example = " ".join(missing[0].split())
-            example = example if len(example) <= _SHOWN else f"{example[:_SHOWN]}…"
             of = counted(len(set(texts)), "text")
             raise InputError(
-                f"{self.name} has no vector for {len(missing):,} of {of}, such as {example!r}; add "
-                f"{'it' if len(missing) == 1 else 'them'} to the file, or measure other pairs"
+                f"{self.name} has no vector for {len(missing):,} of {of}, such as {_shown(missing[0])}; add "
+                f"{'it' if len(missing) == 1 else 'them'} to the file, or {self.instead}"
             )
         return self.vectors[[self.rows[key] for key in keys]]
 
@@ -90,15 +92,35 @@ def load_vectors(spec: str) -> StoredVectors:
 
     Raises:
         InputError: The file is missing, damaged or empty, has no vector for a text, or vectors of different
-            lengths or of something else than finite numbers.
+            lengths, of something else than finite numbers or of zeros alone.
     """
     check_vectors(spec)
     path = Path(spec)
     texts, vectors = _of_array(path) if path.suffix.lower() == ".npy" else _of_table(path)
-    if broken := int((~np.isfinite(vectors).all(axis=1)).sum()):
-        raise InputError(f"{path}: {broken:,} of {counted(len(vectors), 'vector')} are not finite numbers")
+    _check_usable(path, texts, vectors)
     rows = {_key(text): number for number, text in reversed(list(enumerate(texts)))}
     return StoredVectors(path.name, rows, vectors)
+
+
+def _check_usable(path: Path, texts: Sequence[str], vectors: NDArray[np.float32]) -> None:
+    """Raise an InputError about vectors (N, D) that are not finite, or that are zeros and so have no cosine.
+
+    Zeros may stand for a blank text, as some models give them.
+    """
+    has_text = np.array([bool(text.strip()) for text in texts])
+    infinite, zeros = ~np.isfinite(vectors).all(axis=1), ~vectors.any(axis=1) & has_text
+    for wrong, what in ((infinite, "numbers that are not finite"), (zeros, "nothing but zeros")):
+        if count := int(wrong.sum()):
+            raise InputError(
+                f"{path}: {what} in {count:,} of {counted(len(vectors), 'vector')}, such as that of "
+                f"{_shown(texts[int(wrong.argmax())])}; embed such texts again"
+            )
+
+
+def _shown(text: str) -> str:
+    """Return a text in quotes on one line, cut if it is long, for errors."""
+    line = _key(text)
+    return repr(line if len(line) <= _SHOWN else f"{line[:_SHOWN]}…")
 
 
 def _key(text: str) -> str:
@@ -110,9 +132,11 @@ def _texts_file(path: Path) -> Path:
     beside = (path.with_name(path.stem + suffix) for suffix in _BESIDE)
     found = next((file for file in beside if file.is_file()), None)
     if found is None:
+        whole = shlex.quote(str(path.with_suffix(".parquet")))
         raise InputError(
             f"{path} is an array without texts; put them beside it, one for each row and in the same order, "
-            f"as {path.stem}.jsonl or {path.stem}.txt"
+            f"as {path.stem}.jsonl or {path.stem}.txt, or write a .parquet, which has them: "
+            f"`angle-train encode --out {whole}`"
         )
     return found
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from angle_data.text import counted
 from angle_train.data.pairs import TEACHER, PairSet
 from angle_train.data.splits import LoadedPairs
 from angle_train.data.teacher import Unscored, load_unscored
-from angle_train.data.vectors import is_vectors, vectors_identity
+from angle_train.data.vectors import StoredVectors, is_vectors, vectors_identity
 from angle_train.evaluation.similarity import cosine_blocks, cosine_rows, encoder_of, unit_rows
 from angle_train.model.load import backbone_identity
 from angle_train.options import FitOptions
@@ -94,6 +95,8 @@ def taught_pairs(unscored: Unscored, teacher: str, folder: Path, device: str | N
 def _scored(unscored: Unscored, teacher: str, device: str | None) -> list[dict[str, Any]]:
     """Have the teacher score the pairs, and those that are drawn among the texts."""
     encode = encoder_of(teacher, device)
+    if isinstance(encode, StoredVectors):
+        encode = replace(encode, instead="give --teacher-pairs whose texts it has")
     pairs = list(unscored.pairs)
     texts = list(unscored.texts)
     log.info("the teacher %s scores %s", teacher, _what(pairs, texts))

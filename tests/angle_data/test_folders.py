@@ -87,9 +87,24 @@ def test_folders_and_tables_that_are_named_as_splits(tmp_path):
 def test_a_folder_without_a_data_set_is_named(tmp_path):
     with pytest.raises(InputError, match=r"is not a dataset directory: it has neither dataset/data nor data"):
         read_table(tmp_path)
+    (tmp_path / "journal.jsonl").touch()
+    with pytest.raises(
+        InputError, match=r"is a run that stopped before writing its results; run its command"
+    ):
+        read_table(tmp_path)
     (tmp_path / "candidates.jsonl").touch()
     with pytest.raises(InputError, match=r"holds sentences of llm-label; `angle-data ensemble"):
         read_table(tmp_path)
+
+
+def test_of_a_run_of_llm_score_the_graded_pairs_are_read(tmp_path):
+    (tmp_path / "journal.jsonl").write_text("{}")
+    (tmp_path / "rejected.jsonl").write_text("{}")
+    (tmp_path / "scores.jsonl").write_text("\n".join(map(json.dumps, ROWS)))
+    assert splits_of(tmp_path) == {"": (tmp_path / "scores.jsonl",)}
+    assert numbers(tmp_path) == numbers(tmp_path, "validation") == list(range(6))
+    shard(tmp_path / "data" / "train.parquet", ROWS[:2])  # a data set, whatever else is in the folder
+    assert numbers(tmp_path) == [0, 1]
 
 
 @pytest.mark.parametrize(

@@ -188,7 +188,11 @@ def test_a_model_is_a_teacher_in_python_too(config, tiny_model_dir, tmp_path):
         ),
         (
             ["--teacher", "few.jsonl", "--teacher-pairs", "mined.jsonl"],
-            r"few.jsonl has no vector for \d+ of \d+ texts, such as '",
+            r"few.jsonl has no vector for \d+ of .*; add them to the file, or give --teacher-pairs",
+        ),
+        (
+            ["--teacher", "zeros.jsonl", "--teacher-pairs", "mined.jsonl"],
+            r"zeros.jsonl: nothing but zeros in 1 of 1 vector, such as that of 'a'; embed such texts again",
         ),
         (
             ["--data", "mined.jsonl"],
@@ -198,7 +202,8 @@ def test_a_model_is_a_teacher_in_python_too(config, tiny_model_dir, tmp_path):
 )
 def test_slips_are_one_line(program, config, tmp_path, monkeypatch, more, message):
     monkeypatch.chdir(tmp_path)
-    write(tmp_path / "few.jsonl", [{"text": "a", "embedding": [1.0, 0.0]}])
+    for name, vector in (("few", [1.0, 0.0]), ("zeros", [0.0, 0.0])):
+        write(tmp_path / f"{name}.jsonl", [{"text": "a", "embedding": vector}])
     given = ["fit", "--backbone", config.backbone, "--dev", *config.dev, "--out", tmp_path / "new"]
     code, _, said = program(*given, *more)
     assert code == 1

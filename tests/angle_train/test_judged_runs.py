@@ -199,3 +199,21 @@ def test_few_dev_pairs_are_left_to_people(program, files, tmp_path):
     )  # fmt: skip
     assert code == 0, err
     assert "gpt-x chooses nothing: fewer than 40 pairs have both grades" in err
+
+
+def test_a_run_serves_wherever_pairs_are_asked_for(program, files, tmp_path):
+    rows = [row | {"scale": "0-5"} for _, row in read_jsonl(tmp_path / "judged" / "scores.jsonl")]
+    runs = [str(tmp_path / f"run{number}") for number in range(3)]
+    for number, run in enumerate(runs):
+        write_jsonl(Path(run) / "scores.jsonl", rows[25 * number : 25 * number + 25])
+    recipe = Recipe.from_toml(Path(files["recipe"]))
+    options = {name: [run] for name, run in zip(("data", "dev", "guard"), runs, strict=True)}
+    data, _ = load_data(
+        FitOptions(files["model"], tmp_path / "out", **options, recipe=recipe, drop_leaks=True)
+    )
+    assert (data.train.name, [pairs.name for pairs in data.dev]) == ("run0", ["run1"])
+    assert data.guards[0].pairs.name == "run2"
+    code, out, err = program("eval", "--model", files["model"], "--pairs", runs[0])
+    assert code == 0, err
+    assert "run0 is a run of llm-score: its scores.jsonl is read" in err
+    assert "run0" in out

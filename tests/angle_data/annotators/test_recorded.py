@@ -54,6 +54,18 @@ ONE, TWO = {"text": "One.", "reply": "x"}, {"text1": "One.", "text2": "1."}
         ([], r"r.jsonl holds no replies"),
         (ROWS, r"holds no replies of 'z'; annotators found: a, b"),
         ([{"text": "One.", "polarity": "synonym"}], r"r.jsonl:1: field 'reply' must be a string, got None"),
+        (
+            [{"a": "One.", "text2": "1.", "reply": "4"}],
+            ":1: llm-score needs text1 and text2 .*found: a, text2, r",
+        ),
+        (
+            [{"text1": "One.", "score": 4}],
+            r":1: llm-score needs text1 and text2 .*; fields found: text1, score",
+        ),
+        (
+            [{"reply": "4"}],
+            ":1: llm-score needs text1 and text2 .*, the other commands text; fields found: r",
+        ),
         ([row("One.", "similar", "x", "z")], ":1: polarity must be synonym or antonym, .*, got 'similar'"),
         ([row("One.", "synonym", reply, "z") for reply in "xy"], SECOND.format("synonym reply for the same")),
         ([TWO | {"reply": reply} for reply in "45"], SECOND.format("score reply for the same text or")),

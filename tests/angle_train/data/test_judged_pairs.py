@@ -75,21 +75,77 @@ def test_nothing_in_common_and_nothing_more_are_a_line_with_the_fix(run):
         match_judged(str(run), people(range(10)), [people(range(10, 60))])
 
 
-def test_files_and_unfinished_runs_are_read_and_of_two_grades_of_a_pair_the_first_counts(
-    run, tmp_path, caplog
-):
+def test_files_and_unfinished_runs_are_read(run, tmp_path, caplog):
     (run / "run.json").write_text(json.dumps({"command": "llm-score", "finished": False}))
     assert len(load_judged(str(run))) == 60
     assert "is not finished" in caplog.text
-    again = [{"sentence1": f"b {n}", "sentence2": f"a {n}", "label": 9} for n in range(3)]
-    write_jsonl(tmp_path / "mine.jsonl", [*rows(range(5)), *again])
-    found = load_judged(str(tmp_path / "mine.jsonl"))
-    assert (len(found), found.score.tolist()) == (5, [0, 1, 2, 3, 4])
-    write_jsonl(tmp_path / "unnamed.jsonl", again)
+    write_jsonl(tmp_path / "unnamed.jsonl", [{"sentence1": "b", "sentence2": "a", "label": 9}])
     assert load_judged(str(tmp_path / "unnamed.jsonl")).name == "unnamed"
     write_jsonl(tmp_path / "none.jsonl", [])
     with pytest.raises(InputError, match="no graded pairs in it"):
         load_judged(str(tmp_path / "none.jsonl"))
+
+
+@pytest.mark.parametrize("scores", [None, ""])
+def test_a_run_of_which_nothing_can_be_used_is_no_warning(run, scores, caplog):
+    (run / "run.json").write_text(json.dumps({"command": "llm-score", "finished": False}))
+    (run / "scores.jsonl").unlink()
+    if scores is not None:
+        (run / "scores.jsonl").write_text(scores)
+    with pytest.raises(InputError, match=r"holds no scores\.jsonl|no graded pairs in it"):
+        load_judged(str(run))
+    assert not caplog.records
+
+
+def graded(*scores, model="gpt-x", **more):
+    """Grades of one pair, every other one with its texts exchanged."""
+    texts = [("a", "b"), ("B.", "A")]
+    found = ((*texts[number % 2], score) for number, score in enumerate(scores))
+    return [{"text1": one, "text2": two, "score": score, "model": model} | more for one, two, score in found]
+
+
+def test_of_several_grades_of_a_pair_the_mean_counts_in_any_order_of_the_rows(tmp_path, caplog):
+    again = [*graded(0.1, 5.3, 0.7), *graded(4.0, model="other")]
+    file = tmp_path / "mine.jsonl"
+    found = set()
+    for order in (again, again[::-1], again[1:] + again[:1]):
+        write_jsonl(file, [*order, *rows(range(5)), *rows([3])])
+        caplog.clear()
+        pairs = load_judged(str(file))
+        assert len(pairs) == 6
+        assert pairs.score.tolist()[1:] == [0, 1, 2, 3, 4]
+        found.add(float(pairs.score[0]))
+        assert [record.message.split(": ", 2)[2] for record in caplog.records] == [
+            "1 pair with several grades that differ; their mean counts"
+        ]
+    assert len(found) == 1
+    assert found.pop() == pytest.approx(((0.1 + 5.3 + 0.7) / 3 + 4) / 2)
+
+
+def test_equal_grades_of_a_pair_stay_as_they_are(tmp_path, caplog):
+    write_jsonl(tmp_path / "mine.jsonl", [*graded(0.1, 0.1, 0.1), *rows(range(5))])
+    assert load_judged(str(tmp_path / "mine.jsonl")).score[0] == 0.1
+    assert not caplog.records
+
+
+@pytest.mark.parametrize("score", [9, -50])
+def test_a_grade_outside_the_scale_that_its_row_states_is_refused(tmp_path, score):
+    file = tmp_path / "mine.jsonl"
+    wrong = graded(score, scale="0-5")
+    for others in (rows(range(5)), [row | {"scale": "0-5"} for row in rows(range(5))]):
+        write_jsonl(file, [*others, *wrong])
+        with pytest.raises(InputError, match=rf"mine.jsonl:6: score {score} is outside the scale 0-5; fix"):
+            load_judged(str(file))
+    write_jsonl(file, [*rows(range(5)), *graded(score)])
+    assert load_judged(str(file)).score[-1] == score  # no scale is stated: the rank alone counts
+
+
+def test_rows_that_state_different_scales_are_refused(tmp_path):
+    write_jsonl(
+        tmp_path / "mine.jsonl", [row | {"scale": f"0-{5 + n}"} for n, row in enumerate(rows([1, 2]))]
+    )
+    with pytest.raises(InputError, match="the column scale says 0-5 and 0-6; bring all scores on one scale"):
+        load_judged(str(tmp_path / "mine.jsonl"))
 
 
 def test_other_grades_are_another_run(run):

@@ -10,7 +10,7 @@ from angle_data.errors import InputError
 from angle_data.tables import TEXT_COLUMNS
 from angle_train.data.kinds import kind_of
 from angle_train.data.pairs import join, load_pairs
-from angle_train.data.sources import pair_in
+from angle_train.data.sources import labels_usd, pair_in
 
 ROWS = [
     {"text1": "disk full", "text2": "no space left", "score": 1.0},
@@ -29,6 +29,20 @@ def test_repeated_pairs_are_told_and_stay(tmp_path, caplog, rows, told):
     with caplog.at_level("INFO", logger="angle"):
         assert len(load_pairs(write(tmp_path / "x.jsonl", rows))) == len(rows)
     assert caplog.text.count("1 pair repeated") == told
+
+
+def test_a_run_of_llm_score_gives_its_graded_pairs_on_their_scale(tmp_path, caplog):
+    (tmp_path / "report.json").write_text('{"runs": [{"usd": 1.0}]}')  # of something else
+    run = tmp_path / "judged"
+    run.mkdir()
+    write(run / "scores.jsonl", scored([0, 1, 1]))  # by a prompt of the user's, so without a scale
+    (run / "run.json").write_text('{"command": "llm-score", "finished": false}')
+    with caplog.at_level("INFO", logger="angle"):
+        pairs = load_pairs(str(run), "validation", "0-5")
+    assert (pairs.name, pairs.score.tolist()) == ("judged", [0, 0.2, 0.2])
+    assert f"{run} is a run of llm-score: its scores.jsonl is read" in caplog.text
+    assert caplog.text.count(f"{run} is not finished; the pairs that it has graded so far are used") == 1
+    assert labels_usd(str(run)) == 0
 
 
 def test_other_names_weights_and_sources_are_understood(tmp_path):

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -49,6 +50,12 @@ def test_every_kind_gives_the_vectors_of_texts_in_any_order(tmp_path, name, writ
     assert (found == VECTORS[[1, 0, 1]]).all()  # of a text that is there twice the first counts
 
 
+def test_zeros_may_stand_for_a_blank_text(tmp_path):
+    lines = [{"text": " ", "embedding": [0, 0]}, {"text": "a", "embedding": [0, 1]}]
+    (tmp_path / "v.jsonl").write_text("".join(json.dumps(row) + "\n" for row in lines))
+    assert load_vectors(str(tmp_path / "v.jsonl"))([""]).tolist() == [[0, 0]]
+
+
 def test_texts_without_a_vector_are_counted_once_each_and_one_is_shown(tmp_path):
     as_lines(tmp_path / "v.jsonl")
     vectors = load_vectors(str(tmp_path / "v.jsonl"))
@@ -89,7 +96,14 @@ def test_models_are_no_vectors(tmp_path):
             [{"text": "a", "embedding": [1, 2]}, {"text": "b", "embedding": [1]}],
             r"v.jsonl:2: embedding has 1 numbers, that of the first row 2",
         ),
-        ([{"text": "a", "embedding": [1, None]}], r"1 of 1 vector are not finite|1 of 1 vector"),
+        (
+            [{"text": "a", "embedding": [1, None]}, {"text": "b", "embedding": [0, 0]}],
+            r"v.jsonl: numbers that are not finite in 1 of 2 vectors, such as that of 'a'; embed such texts",
+        ),
+        (
+            [{"text": text, "embedding": [number, 0]} for text, number in (("a", 1), ("b\nc", 0), ("d", 0))],
+            r"v.jsonl: nothing but zeros in 2 of 3 vectors, such as that of 'b c'; embed such texts again",
+        ),
         ([], "holds no vectors"),
     ],
 )
@@ -99,9 +113,30 @@ def test_what_is_wrong_with_a_row_is_said_with_its_place(tmp_path, lines, messag
         load_vectors(str(tmp_path / "v.jsonl"))
 
 
+@pytest.mark.parametrize("name", ["v.jsonl", "v.jsonl.gz", "v.csv", "v.csv.gz", "v.tsv", "v.tsv.gz",
+                                  "v.parquet", "v.txt", "v.txt.gz"])  # fmt: skip
+def test_every_kind_of_texts_in_the_documents_is_read_beside_an_array(tmp_path, name):
+    np.save(tmp_path / "v.npy", VECTORS[:2])
+    if name.endswith(".parquet"):
+        import pandas
+
+        pandas.DataFrame({"text": ["a", "b"]}).to_parquet(tmp_path / name)
+    else:
+        header = "" if ".txt" in name else "text\n"
+        lines = '{"text": "a"}\n{"text": "b"}\n' if ".jsonl" in name else f"{header}a\nb\n"
+        with (gzip.open if name.endswith(".gz") else open)(tmp_path / name, "wt") as stream:
+            stream.write(lines)
+    assert (load_vectors(str(tmp_path / "v.npy"))(["b"]) == VECTORS[1]).all()
+    section = (Path(__file__).parents[3] / "docs" / "evaluation.md").read_text().split("## ")[2]
+    assert f"`NAME.{name.split('.')[1]}" in section
+
+
 def test_an_array_needs_its_texts_beside_it(tmp_path):
     np.save(tmp_path / "v.npy", VECTORS)
-    with pytest.raises(InputError, match=r"array without texts; put them beside it.*as v.jsonl or v.txt"):
+    with pytest.raises(
+        InputError,
+        match=r"array without texts; put them beside it.*as v.jsonl or v.txt, .*--out .*/v.parquet`",
+    ):
         check_vectors(str(tmp_path / "v.npy"))
     (tmp_path / "v.txt").write_text("a\nb\n")
     with pytest.raises(InputError, match=r"for each of the 2 texts of v.txt, not \(3, 3\)"):

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from angle_data.jsonl import read_jsonl, write_jsonl
@@ -81,6 +82,18 @@ def test_files_that_are_no_vectors_are_refused(program, files, tiny_model_dir, m
     code, out, err = program("eval", "--model", files / model, *common)
     assert (code, out, len(err.splitlines())) == (1, "", 1)
     assert message in err
+
+
+def test_rows_of_zeros_are_refused_with_a_text_of_theirs(program, files):
+    array = np.load(files / "texts.npy")
+    _, first = next(read_jsonl(files / "texts.jsonl"))
+    for rows, count in ((slice(0, 1), 1), (slice(None), len(array))):
+        array[rows] = 0
+        np.save(files / "texts.npy", array)
+        code, out, err = program("eval", "--model", files / "texts.npy", "--pairs", files / "pairs.jsonl")
+        assert (code, out) == (1, "")
+        assert f"texts.npy: nothing but zeros in {count} of {len(array)} vectors, such as that of" in err
+        assert first["text"][:60] in err
 
 
 @pytest.mark.parametrize(
