@@ -24,9 +24,9 @@ def make_app(program: str, about: str) -> typer.Typer:
     """Return a program that has no commands yet, but for `--version`; `about` opens its help."""
     import typer
 
-    app = typer.Typer(
-        name=program, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None
-    )
+    from angle_data.calling.commands import Program
+
+    app = Program(name=program, no_args_is_help=True)
 
     @app.callback(help=about, invoke_without_command=True)
     def _(version: bool = typer.Option(False, "--version", help="Show the version.")) -> None:
