@@ -8,7 +8,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from angle_data.calling.defaults import PROJECT_FILE
-from angle_data.calling.options import option, paths_option, with_options
+from angle_data.calling.options import check_values, option, paths_option, with_options
 from angle_data.errors import InputError
 
 if TYPE_CHECKING:
@@ -67,11 +67,11 @@ class GradeConfig:
     """What `grade` needs, see its options."""
 
     data: Path | None = option(_DATA, None, metavar="DATASET|FILE", argument=True)  # noqa: RUF009
-    n: int = option("Number of pairs to draw, at least 2.", 150)
+    n: int = option("Number of pairs to draw, at least 2.", 150, ge=2)
     out: Path | None = option(  # noqa: RUF009
         "CSV to fill in; the page is the .html next to it. A .jsonl: records for Argilla.", None
     )
-    dev_share: float = option("Share of the pairs to use as dev pairs.", 0.5)
+    dev_share: float = option("Share of the pairs to use as dev pairs.", 0.5, gt=0, lt=1)
     graded: tuple[Path, ...] = paths_option(
         "Pairs that you graded before, so that they are not drawn again: CSV. Repeatable.", ()
     )
@@ -90,6 +90,9 @@ class GradeConfig:
     second: Path | None = option(  # noqa: RUF009
         "With --finish: the same CSV filled in by a second person. How far do the two agree?", None
     )
+
+    def __post_init__(self) -> None:
+        check_values(self)
 
 
 @with_options(GradeConfig)
