@@ -143,7 +143,7 @@ def run_grade(config: GradeConfig) -> tuple[Any, str]:
 def _finished(sheet: Path, second: Path | None) -> tuple[Any, str]:
     """Write the dev and test pairs of a filled sheet; say how far a second person's grades agree."""
     from angle_data.look.argilla import finish_records
-    from angle_data.look.grade import finish_grading
+    from angle_data.look.grade import finish_grading, judged_in
 
     exported = sheet.suffix.lower() == ".json"
     if exported and second is not None:
@@ -155,9 +155,10 @@ def _finished(sheet: Path, second: Path | None) -> tuple[Any, str]:
         agreement = agreement_of(sheet, second)
     written = finish_records(sheet) if exported else finish_grading(sheet)
     lines = [f"{count:,} pairs in {path}" for path, count in written.items()]
+    lines.append(_next(*written, judged=None if exported else judged_in(sheet)))
     if agreement is None:
-        return written, "\n".join([*lines, _next(*written)])
-    return written | {"agreement": asdict(agreement)}, "\n".join([str(agreement), *lines, _next(*written)])
+        return written, "\n".join(lines)
+    return written | {"agreement": asdict(agreement)}, "\n".join([str(agreement), *lines])
 
 
 def draw_sheet(config: GradeConfig) -> tuple[Any, str]:
@@ -166,7 +167,7 @@ def draw_sheet(config: GradeConfig) -> tuple[Any, str]:
 
     data, out = _named(config)
     pairs, scores = _draw(config, data)
-    write_pairs(out, pairs)
+    write_pairs(out, pairs, judged=_judged(data))
     return {"pairs": len(pairs), "scores": scores, "sheet": out}, _drawn(config, len(pairs), scores)
 
 
@@ -212,7 +213,7 @@ def _sheet(config: GradeConfig) -> tuple[Any, str]:
 
     data, out = _named(config)
     pairs, scores = _draw(config, data)
-    page = write_grading(out, pairs, purpose=purpose_of(data))
+    page = write_grading(out, pairs, purpose=purpose_of(data), judged=_judged(data))
     dev, test = (str(split_file(out, split)) for split in ("dev", "test"))
     lines = [
         _drawn(config, len(pairs), scores),
