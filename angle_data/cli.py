@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import typer
-
+from angle_data.calling.commands import Program
 from angle_data.calling.program import make_app, run_app
 from angle_data.ensembling.command import ensemble
 from angle_data.gis.command import explain, gis, rehydrate
@@ -23,12 +22,7 @@ app.command("llm-score")(llm_score)
 app.command("probe")(probe)
 app.command("mine")(mine)
 app.command("ensemble")(ensemble)
-gis_app = typer.Typer(
-    callback=gis,
-    invoke_without_command=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-)
+gis_app = Program(callback=gis, invoke_without_command=True)
 gis_app.command("explain")(explain)
 gis_app.command("rehydrate")(rehydrate)
 app.add_typer(gis_app, name="gis")

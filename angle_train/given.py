@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import MISSING, asdict, fields
+from functools import partial
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
+from angle_data.calling.checks import errors_of
 from angle_data.calling.defaults import check_known
-from angle_data.calling.options import Option, is_path, make
+from angle_data.calling.options import Option, is_path, make, wrong_values
 from angle_data.calling.rows import sources
-from angle_data.errors import InputError
+from angle_data.errors import AngleError, InputError
 from angle_data.tables import HUB_PREFIX
 from angle_train.data.forms import splits_in, with_names
 from angle_train.options import FitOptions
@@ -43,6 +45,7 @@ _READ = (
     *("judged", "keep", "guard", "teacher_pairs"),
 )
 # Options that name what fit reads: files and folders, or `hub:ID`.
+_SEARCHES = ("dev_search", "test_search")
 _TRAINS_ON = ("data", "human", "teacher_pairs")
 _DEVICES = ("cpu", "cuda", "mps")  # a run in several processes numbers its devices by itself
 
@@ -152,18 +155,27 @@ def read_section(section: Mapping[str, Any], place: str) -> FitOptions:
         InputError: An option is unknown, of a wrong kind, or missing.
     """
     check_known(section, [key for key, _ in _keys().values()], place)
-    kinds = get_type_hints(FitOptions)
-    values = dict[str, Any]()
-    for name, (key, default) in _keys().items():
-        if (value := section.get(key, default)) is MISSING:
-            raise InputError(f"{place} lacks {key.replace('_', '-')}; add it")
-        accepted = (kinds[name], *get_args(kinds[name]))
-        several = list[str] in accepted
-        values[key] = [value] if several and isinstance(value, str) else _as_in_a_shell(value, accepted)
+    values, missing = _values_of(section)
+    if missing:
+        raise InputError(f"{place} lacks {missing[0].replace('_', '-')}; add it")
     try:
         return make(FitOptions, values)
     except InputError as error:
         raise InputError(f"{place} {error}") from None
+
+
+def _values_of(section: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Return what a section gives for every option, or its default; also which have neither."""
+    kinds = get_type_hints(FitOptions)
+    values = dict[str, Any]()
+    missing = []
+    for name, (key, default) in _keys().items():
+        if (value := section.get(key, default)) is MISSING:
+            missing.append(key)
+        accepted = (kinds[name], *get_args(kinds[name]))
+        several = list[str] in accepted
+        values[key] = [value] if several and isinstance(value, str) else _as_in_a_shell(value, accepted)
+    return values, missing
 
 
 def _as_in_a_shell(value: Any, accepted: Collection[Any]) -> Any:
@@ -177,21 +189,36 @@ def _as_in_a_shell(value: Any, accepted: Collection[Any]) -> Any:
     return value
 
 
-def check_section(section: Mapping[str, Any], place: str) -> list[tuple[str, str]]:
-    """Check what `fit` will be given; return the files that it reads, each with the option that names it.
+def look_at_section(section: Mapping[str, Any], place: str) -> tuple[list[AngleError], list[tuple[str, str]]]:
+    """Look at what `fit` will be given; args are those of `read_section`. Nothing is asked of the hub.
 
-    The files themselves may not be there yet. Nothing is asked of the hub.
-
-    Args and errors are those of `read_section`; an `InputError` also about a value that `fit` would refuse.
+    Returns all that `fit` would refuse, as far as one slip does not hide another, and the files that it
+    reads, each with the option that names it; these may not be there yet.
     """
-    given = read_section(section, place)
-    try:
-        _check_values(given)
-    except InputError as error:
-        raise InputError(f"{place} {error}") from None
+    defaults = dict(_keys().values())
+    found = errors_of(partial(check_known, [name], defaults, "") for name in section)
+    values, missing = _values_of(section)
+    misspelt = bool(found)  # what seems to be missing may be there by another name
+    if not misspelt:
+        found += [InputError(f"lacks {key.replace('_', '-')}; add it") for key in missing]
+    values |= dict.fromkeys(missing, "")
+    wrong = wrong_values(FitOptions, values)
+    found += wrong.values()
+    absent = {*missing, *wrong}
+    # What is wrong by itself counts as not given, so that it does not hide the rest.
+    sound = values | {key: "" if defaults[key] is MISSING else defaults[key] for key in wrong}
+    given = make(FitOptions, sound)
+    found += errors_of(_checks(given, absent))
+    if not (misspelt or absent.intersection(_TRAINS_ON) or any(getattr(given, name) for name in _TRAINS_ON)):
+        found.append(InputError('names nothing to train on; add data = ["runs/pairs"]'))
     named = {name: getattr(given, name) or [] for name in _READ}
     every = ((name, each if isinstance(each, list) else [each]) for name, each in named.items())
-    return [(name, file) for name, files in every for file in files if not file.startswith(HUB_PREFIX)]
+    files = [(name, file) for name, files in every for file in files if not file.startswith(HUB_PREFIX)]
+    # A search that is no folder is told of above.
+    files = [
+        (name, file) for name, file in files if name not in _SEARCHES or Path(file).expanduser().is_dir()
+    ]
+    return [InputError(f"{place} {str(error).lstrip()}") for error in found], files
 
 
 def _keys() -> dict[str, tuple[str, Any]]:
@@ -200,41 +227,68 @@ def _keys() -> dict[str, tuple[str, Any]]:
     return {item.name: (looks[item.name].flag or item.name, item.default) for item in fields(FitOptions)}
 
 
-def _check_values(given: FitOptions) -> None:
-    """Raise an `InputError` about a value that `fit` would refuse."""
+def _checks(given: FitOptions, absent: Collection[str]) -> Iterator[Callable[[], object]]:
+    """Yield what raises an `InputError` about a value that `fit` would refuse, but for options `absent`."""
     from angle_train.data.scores import check_threshold, parse_scale
     from angle_train.data.search_set import DEV_SPLITS, search_files
-    from angle_train.data.vectors import check_vectors, is_vectors
-    from angle_train.model.load import check_model_path
     from angle_train.training.run_directory import check_out
 
+    yield from _checks_of_recipe(given)
+    if given.scale is not None:
+        yield partial(parse_scale, given.scale)
+    yield partial(check_threshold, given.threshold)
+    yield partial(_check_device, given.device)
+    for searches, splits in ((given.dev_search, DEV_SPLITS), (given.test_search, None)):
+        for search in searches or ():
+            if not search.startswith(HUB_PREFIX):
+                yield partial(search_files, os.path.expanduser(search), splits)
+    if given.teacher is not None:
+        yield partial(_check_model, "teacher", given.teacher)
+    if "backbone" not in absent:
+        yield partial(_check_model, "backbone", given.backbone)
+    if "out" not in absent:
+        yield partial(check_out, given.out.expanduser())
+
+
+def _checks_of_recipe(given: FitOptions) -> Iterator[Callable[[], object]]:
+    """Yield a check of each option and setting by itself, then of all together in their recipe."""
+    for name in OF_RECIPE:
+        value = getattr(given, name)
+        # A flag that is not set says nothing: see `split_values`.
+        one = (f"--{name.replace('_', '-')}", None if value is False else value)
+        yield partial(parse_settings, (), {MERGE_BACK if name == "merge_back" else name: one})
+    for setting in given.setting or ():
+        yield partial(parse_settings, [setting])
+    yield partial(_check_recipe, given)
+
+
+def _check_recipe(given: FitOptions) -> None:
     _, values = split_values(given)
     if not isinstance(given.recipe, str | None):
         raise InputError(f"recipe must be a name or a .toml file, got {given.recipe!r}")
     named = None if given.recipe is None else find_recipe(os.path.expanduser(given.recipe))
     recipe = Recipe() if named is None else Recipe.from_toml(named)
     recipe.with_overrides(values)
-    if given.scale is not None:
-        parse_scale(given.scale)
-    check_threshold(given.threshold)
-    if given.device is not None and given.device not in _DEVICES:
-        raise InputError(f"--device must be cpu, cuda or mps, got {given.device!r}")
-    if not any(getattr(given, name) for name in _TRAINS_ON):
-        raise InputError('names nothing to train on; add data = ["runs/pairs"]')
-    for searches, splits in ((given.dev_search, DEV_SPLITS), (given.test_search, None)):
-        for search in searches or ():
-            if not search.startswith(HUB_PREFIX):
-                search_files(os.path.expanduser(search), splits)
-    if given.teacher is not None:
-        check = check_vectors if is_vectors(given.teacher) else check_model_path
-        check(os.path.expanduser(given.teacher))
-    backbone = os.path.expanduser(given.backbone)
-    if not check_model_path(backbone):
-        _warn_if_out_of_reach(backbone)
-    check_out(given.out.expanduser())
 
 
-def _warn_if_out_of_reach(hub_id: str) -> None:
+def _check_device(device: str | None) -> None:
+    if device is not None and device not in _DEVICES:
+        raise InputError(f"--device must be cpu, cuda or mps, got {device!r}")
+
+
+def _check_model(option: str, name: str) -> None:
+    """Raise an `InputError` about a path that holds no model, or a teacher's file of vectors that is none."""
+    from angle_train.data.vectors import check_vectors, is_vectors
+    from angle_train.model.load import check_model_path
+
+    path = os.path.expanduser(name)
+    if option == "teacher" and is_vectors(path):
+        check_vectors(path)
+    elif not check_model_path(path):
+        _warn_if_out_of_reach(path, option)
+
+
+def _warn_if_out_of_reach(hub_id: str, option: str) -> None:
     """Warn of a model that is not in the cache while HF_HUB_OFFLINE forbids to ask the hub."""
     from huggingface_hub import constants
 
@@ -242,7 +296,8 @@ def _warn_if_out_of_reach(hub_id: str) -> None:
 
     if constants.HF_HUB_OFFLINE and not is_cached(hub_id):
         log.warning(
-            "warning: %s is not in the cache, and HF_HUB_OFFLINE forbids to fetch it: fit will need backbone "
+            "warning: %s is not in the cache, and HF_HUB_OFFLINE forbids to fetch it: fit will need %s "
             '= "DIR" below [fit]',
             hub_id,
+            option,
         )

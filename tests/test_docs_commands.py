@@ -88,6 +88,16 @@ def reply(body):
     return f"1. {sentence()}\n2. {sentence()}"
 
 
+def in_place(arguments, added):
+    """Arguments with options added, which take the place of those of their name: an option is given once."""
+    found = [*arguments]
+    for flag in added[::2]:
+        if flag in found:
+            place = found.index(flag)
+            del found[place : place + 2]
+    return [*found, *added]
+
+
 class Services(FakeOpenAI):
     """OpenAI with its embeddings, of which no two are alike."""
 
@@ -252,7 +262,7 @@ class Reader:
             parse(program, arguments)
             return
         arguments = list(map(self.at_a_stand_in, arguments))
-        self.patch.setattr(sys, "argv", [program, *arguments, *added])
+        self.patch.setattr(sys, "argv", [program, *in_place(arguments, added)])
         code, said = 0, io.StringIO()
         try:
             with redirect_stdout(io.StringIO()), redirect_stderr(said), grader():

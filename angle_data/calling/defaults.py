@@ -17,14 +17,16 @@ import shlex
 import tomllib
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from angle_data.errors import InputError
 
-if TYPE_CHECKING:
-    import typer
-
 PROJECT_FILE = "angle.toml"
+SECTION_NAMES = (
+    *("start", "pilot", "run", "status", "llm-label", "llm-score", "probe", "mine", "ensemble", "gis"),
+    *("show", "grade", "fit", "eval", "encode"),
+)
+"""The commands of both programs: what a section may be called, whichever of them reads it."""
 
 Options = dict[str, Any]
 """Options by the names that a function has for them: with `_` for `-`."""
@@ -34,7 +36,8 @@ def read_sections(folder: Path) -> dict[str, Options]:
     """Return what angle.toml in a folder says, by command; its runs are dictionaries among the options.
 
     Raises:
-        InputError: There is none, or it is no valid TOML, or holds an option outside a section.
+        InputError: There is none, it is no valid TOML, holds an option outside a section, or a section that
+            is of no command: its options would be left out without a word.
     """
     path = folder / PROJECT_FILE
     try:
@@ -49,6 +52,10 @@ def read_sections(folder: Path) -> dict[str, Options]:
     for name, section in content.items():
         if not isinstance(section, dict):
             raise InputError(f"{path}: {name!r} stands in no section; write it below one, such as [fit]")
+        if name not in SECTION_NAMES:
+            near = difflib.get_close_matches(name.lower().replace("_", "-"), SECTION_NAMES, n=1)
+            hint = f"did you mean [{near[0]}]?" if near else f"there are {', '.join(SECTION_NAMES)}"
+            raise InputError(f"{path}: [{name}] is the section of no command; {hint}")
     return {name: _named(section) for name, section in content.items()}
 
 
@@ -71,37 +78,6 @@ def _named(section: Mapping[str, Any]) -> Options:
     return own | runs
 
 
-def default_map(app: typer.Typer, folder: Path) -> dict[str, Options]:
-    """Return the options in a folder's angle.toml as typer's `default_map`; empty where there is no file.
-
-    Raises:
-        InputError: The file is damaged, a command has no such option, or one with a value is true or false.
-    """
-    if not (folder / PROJECT_FILE).is_file():
-        return {}
-    from typer.main import get_command
-
-    known: Mapping[str, Any] = getattr(get_command(app), "commands", {})
-    found = dict[str, Options]()
-    for name, section in read_sections(folder).items():
-        if (command := known.get(name)) is None:
-            continue  # of the other program
-        several = {p.name: getattr(p, "multiple", False) or p.nargs == -1 for p in command.params}
-        flags = {p.name for p in command.params if getattr(p, "is_flag", False)}
-        place = f"{folder / PROJECT_FILE}: [{name}]"
-        for run in runs_of(section).values():
-            check_known(run, several, place)
-            for option, value in run.items():
-                if isinstance(value, bool) and option not in flags:  # else a number would read it as 1 or 0
-                    flag = option.replace("_", "-")
-                    raise InputError(f"{place} {flag} takes a value, got {str(value).lower()}")
-        found[name] = {
-            option: [value] if several[option] and not isinstance(value, list) else value
-            for option, value in shared_options(section).items()
-        }
-    return found
-
-
 def check_known(given: Iterable[str], known: Collection[str], place: str) -> None:
     """Raise an `InputError` about the first option that a command has not; it names the nearest."""
     for name in given:
@@ -109,14 +85,6 @@ def check_known(given: Iterable[str], known: Collection[str], place: str) -> Non
             near = difflib.get_close_matches(name, known, n=1)
             hint = f"; did you mean {near[0].replace('_', '-')}?" if near else ""
             raise InputError(f"{place} has no option {name.replace('_', '-')!r}{hint}")
-
-
-def hint_on(error: Exception, options: Mapping[str, Options]) -> str:
-    """Return what to add to an error about what an option from angle.toml names: it opens with that name."""
-    given = (value for section in options.values() for value in section.values())
-    named = (str(one) for value in given for one in (value if isinstance(value, list) else [value]))
-    about = any(str(error).startswith(f"{name} ") for name in named)
-    return "; `angle-data status` says what comes first in this project" if about else ""
 
 
 def command_words(program: str, options: Mapping[str, Any]) -> str:

@@ -51,7 +51,7 @@ class Option:
 
     `flag` replaces the field's name there, `shown` its default in the help. `read` makes the value from the
     text given, or from a list of texts where the flag can be repeated (`many`). An `argument` has no flag.
-    A number is from `ge` to `le`, and above `gt`.
+    A number is from `ge` to `le`, above `gt`, and below `lt`.
     """
 
     help: str
@@ -64,6 +64,7 @@ class Option:
     ge: float | None = None
     le: float | None = None
     gt: float | None = None
+    lt: float | None = None
 
 
 def option(help: str, default: Any = MISSING, *, factory: Any = MISSING, **looks: Any) -> Any:
@@ -78,24 +79,33 @@ def paths_option(help: str, default: Any = MISSING, **looks: Any) -> Any:
 
 def check_values(config: Any) -> None:
     """Raise an `InputError` about the first option whose value is of a wrong kind or out of its range."""
+    values = {name: getattr(config, name) for name in _options(type(config))}
+    if wrong := _refused(type(config), values):
+        raise next(iter(wrong.values()))
+
+
+def _refused(config: type, values: Mapping[str, Any]) -> dict[str, InputError]:
+    """Return, by option, what is said of those values that are of a wrong kind or out of their range."""
     from pydantic import ValidationError
 
-    values = {name: getattr(config, name) for name in _options(type(config))}
+    found = dict[str, InputError]()
     try:
-        _checker(type(config)).model_validate(values)  # type: ignore[arg-type] # a class is hashable
+        _checker(config).model_validate(values)
     except ValidationError as error:
-        first = error.errors()[0]
-        name = str(first["loc"][0])
-        look = _options(type(config))[name]
-        wanted = _range(look) if first["type"] in _OUT_OF_RANGE else _kind(type(config), name)
-        flag = (look.flag or name).replace("_", "-")
-        raise InputError(f"--{flag} must be {wanted}, got {values[name]!r}") from None
+        for each in error.errors():
+            if (name := str(each["loc"][0])) in values:
+                look = _options(config)[name]
+                wanted = _range(look) if each["type"] in _OUT_OF_RANGE else _kind(config, name)
+                key = look.flag or name
+                said = f"--{key.replace('_', '-')} must be {wanted}, got {values[name]!r}"
+                found.setdefault(key, InputError(said))
+    return found
 
 
 def _range(look: Option) -> str:
     """Return the range of an option in words."""
     if look.ge is None:
-        return f"more than {look.gt}"
+        return f"more than {look.gt}" + ("" if look.lt is None else f" and less than {look.lt}")
     return f"at least {look.ge}" if look.le is None else f"from {look.ge} to {look.le}"
 
 
@@ -120,7 +130,7 @@ def _checker(config: type) -> type[BaseModel]:
     checked = dict[str, Any]()
     for name, look in _options(config).items():
         # A price or a rate without an end is a slip, as is one that is no number.
-        end = None if look.gt is None else math.inf
+        end = math.inf if look.gt is not None and look.lt is None else look.lt
         checked[name] = Annotated[kinds[name], Field(ge=look.ge, le=look.le, gt=look.gt, lt=end)], ...
     as_it_is = ConfigDict(strict=True, arbitrary_types_allowed=True, protected_namespaces=())
     return create_model(config.__name__, __config__=as_it_is, **checked)
@@ -229,32 +239,54 @@ def make(config: type[Config], given: dict[str, Any]) -> Config:
 
     An `InputError` where a value is of a wrong kind, cannot be read, or is out of its range.
     """
+    values, wrong = _values(config, given)
+    if wrong:
+        raise next(iter(wrong.values()))
+    return config(**values)
+
+
+def wrong_values(config: type, given: Mapping[str, Any]) -> dict[str, InputError]:
+    """Return, by option, what `make` has against every single value; not which of them contradict."""
+    return _values(config, dict(given))[1]
+
+
+def _values(config: type, given: dict[str, Any]) -> tuple[dict[str, Any], dict[str, InputError]]:
+    """Take the values of a config's fields out of those given; also return, by option, what is wrong."""
     kinds = get_type_hints(config)
-    values = {}
-    for item in fields(config):  # type: ignore[arg-type]
-        name = item.name
-        kind = kinds[item.name]
-        look = item.metadata.get("option")
-        if look is None:
-            if is_dataclass(kind):
-                values[name] = make(kinds[name], given)
-            continue
-        members = get_args(kind) if isinstance(kind, UnionType) else (kind,)
-        value: Any = given.pop(look.flag or name)
-        if look.many:
-            value = [value] if is_path(value) else value or []
-            if isinstance(value, list | tuple):
-                value = [os.fspath(item) if is_path(item) else str(item) for item in value]
-                value = look.read(value) if look.read else value
-        elif value is None and type(None) not in members:
-            continue
-        elif is_path(value):
-            path = path_of(value) if Path in members else os.fspath(value)
-            value = look.read(value) if look.read else path
-        values[name] = value.item() if hasattr(value, "item") else value  # a number of numpy
-    made = config(**values)
-    check_values(made)
-    return made
+    values = dict[str, Any]()
+    wrong = dict[str, InputError]()
+    for item in fields(config):
+        name, kind, look = item.name, kinds[item.name], item.metadata.get("option")
+        key = name if look is None else look.flag or name
+        try:
+            if look is not None:
+                value = _read(look, kind, given.pop(key))
+                if value is not MISSING:
+                    values[name] = value
+            elif is_dataclass(kind):
+                inner, its = _values(kinds[name], given)
+                wrong |= its
+                if not its:
+                    values[name] = kinds[name](**inner)
+        except InputError as error:
+            wrong[key] = error
+    return values, wrong | _refused(config, {k: v for k, v in values.items() if k in _options(config)})
+
+
+def _read(look: Option, kind: Any, value: Any) -> Any:
+    """Return the value of an option from a text or a value; MISSING where its default counts."""
+    members = get_args(kind) if isinstance(kind, UnionType) else (kind,)
+    if look.many:
+        value = [value] if is_path(value) else value or []
+        if isinstance(value, list | tuple):
+            value = [os.fspath(item) if is_path(item) else str(item) for item in value]
+            value = look.read(value) if look.read else value
+    elif value is None and type(None) not in members:
+        return MISSING
+    elif is_path(value):
+        path = path_of(value) if Path in members else os.fspath(value)
+        value = look.read(value) if look.read else path
+    return value.item() if hasattr(value, "item") else value  # a number of numpy
 
 
 def _parameters(config: Any, defaults: Mapping[str, Any]) -> Iterator[inspect.Parameter]:

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import errno
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
-from angle_data.calling.defaults import default_map, hint_on
+from angle_data.calling.defaults import (
+    PROJECT_FILE,
+    Options,
+    check_known,
+    read_sections,
+    runs_of,
+    shared_options,
+)
 from angle_data.calling.interrupts import EXIT_INTERRUPTED, like_ctrl_c, said_of
-from angle_data.errors import AngleError, StoppedError
+from angle_data.errors import AngleError, InputError, StoppedError
 from angle_data.text import printable
 
 if TYPE_CHECKING:
@@ -24,9 +31,9 @@ def make_app(program: str, about: str) -> typer.Typer:
     """Return a program that has no commands yet, but for `--version`; `about` opens its help."""
     import typer
 
-    app = typer.Typer(
-        name=program, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None
-    )
+    from angle_data.calling.commands import Program
+
+    app = Program(name=program, no_args_is_help=True)
 
     @app.callback(help=about, invoke_without_command=True)
     def _(version: bool = typer.Option(False, "--version", help="Show the version.")) -> None:
@@ -56,12 +63,12 @@ def run_app(app: Callable[..., Any], program: str) -> None:
     options = dict[str, Any]()
     try:
         with like_ctrl_c():
-            options |= default_map(cast("typer.Typer", app), Path())
+            options |= _default_map(cast("typer.Typer", app), Path())
             app(**({"default_map": options} if options else {}))
     except AngleError as error:
         # A limit that was reached is no error.
         kind = "" if isinstance(error, StoppedError) else "error: "
-        end(f"{kind}{error}{hint_on(error, options)}", error.exit_code)
+        end(f"{kind}{error}{_hint_on(error, options)}", error.exit_code)
     except SystemExit as stop:
         # Typer makes exits of its own of a Ctrl-C, without a word, and of a reader of our stdout (such as
         # `head`) that went away, which is no error.
@@ -82,3 +89,42 @@ def run_app(app: Callable[..., Any], program: str) -> None:
         end(f"error: {place}{error.strerror}; {fix}", AngleError.exit_code)
     except MemoryError:
         end("error: out of memory; give it more, or less to do at once", AngleError.exit_code)
+
+
+def _default_map(app: typer.Typer, folder: Path) -> dict[str, Options]:
+    """Return the options in a folder's angle.toml as typer's `default_map`; empty where there is no file.
+
+    Raises:
+        InputError: The file is damaged, a command has no such option, or one with a value is true or false.
+    """
+    if not (folder / PROJECT_FILE).is_file():
+        return {}
+    from typer.main import get_command
+
+    known: Mapping[str, Any] = getattr(get_command(app), "commands", {})
+    found = dict[str, Options]()
+    for name, section in read_sections(folder).items():
+        if (command := known.get(name)) is None:
+            continue  # of the other program
+        several = {p.name: getattr(p, "multiple", False) or p.nargs == -1 for p in command.params}
+        flags = {p.name for p in command.params if getattr(p, "is_flag", False)}
+        place = f"{folder / PROJECT_FILE}: [{name}]"
+        for run in runs_of(section).values():
+            check_known(run, several, place)
+            for option, value in run.items():
+                if isinstance(value, bool) and option not in flags:  # else a number would read it as 1 or 0
+                    flag = option.replace("_", "-")
+                    raise InputError(f"{place} {flag} takes a value, got {str(value).lower()}")
+        found[name] = {
+            option: [value] if several[option] and not isinstance(value, list) else value
+            for option, value in shared_options(section).items()
+        }
+    return found
+
+
+def _hint_on(error: Exception, options: Mapping[str, Options]) -> str:
+    """Return what to add to an error about what an option from angle.toml names: it opens with that name."""
+    given = (value for section in options.values() for value in section.values())
+    named = (str(one) for value in given for one in (value if isinstance(value, list) else [value]))
+    about = any(str(error).startswith(f"{name} ") for name in named)
+    return "; `angle-data status` says what comes first in this project" if about else ""

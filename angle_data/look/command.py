@@ -8,7 +8,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from angle_data.calling.defaults import PROJECT_FILE
-from angle_data.calling.options import option, paths_option, with_options
+from angle_data.calling.options import check_values, option, paths_option, with_options
 from angle_data.errors import InputError
 
 if TYPE_CHECKING:
@@ -67,11 +67,11 @@ class GradeConfig:
     """What `grade` needs, see its options."""
 
     data: Path | None = option(_DATA, None, metavar="DATASET|FILE", argument=True)  # noqa: RUF009
-    n: int = option("Number of pairs to draw, at least 2.", 150)
+    n: int = option("Number of pairs to draw, at least 2.", 150, ge=2)
     out: Path | None = option(  # noqa: RUF009
         "CSV to fill in; the page is the .html next to it. A .jsonl: records for Argilla.", None
     )
-    dev_share: float = option("Share of the pairs to use as dev pairs.", 0.5)
+    dev_share: float = option("Share of the pairs to use as dev pairs.", 0.5, gt=0, lt=1)
     graded: tuple[Path, ...] = paths_option(
         "Pairs that you graded before, so that they are not drawn again: CSV. Repeatable.", ()
     )
@@ -90,6 +90,9 @@ class GradeConfig:
     second: Path | None = option(  # noqa: RUF009
         "With --finish: the same CSV filled in by a second person. How far do the two agree?", None
     )
+
+    def __post_init__(self) -> None:
+        check_values(self)
 
 
 @with_options(GradeConfig)
@@ -140,7 +143,7 @@ def run_grade(config: GradeConfig) -> tuple[Any, str]:
 def _finished(sheet: Path, second: Path | None) -> tuple[Any, str]:
     """Write the dev and test pairs of a filled sheet; say how far a second person's grades agree."""
     from angle_data.look.argilla import finish_records
-    from angle_data.look.grade import finish_grading
+    from angle_data.look.grade import finish_grading, judged_in
 
     exported = sheet.suffix.lower() == ".json"
     if exported and second is not None:
@@ -152,9 +155,10 @@ def _finished(sheet: Path, second: Path | None) -> tuple[Any, str]:
         agreement = agreement_of(sheet, second)
     written = finish_records(sheet) if exported else finish_grading(sheet)
     lines = [f"{count:,} pairs in {path}" for path, count in written.items()]
+    lines.append(_next(*written, judged=None if exported else judged_in(sheet)))
     if agreement is None:
-        return written, "\n".join([*lines, _next(*written)])
-    return written | {"agreement": asdict(agreement)}, "\n".join([str(agreement), *lines, _next(*written)])
+        return written, "\n".join(lines)
+    return written | {"agreement": asdict(agreement)}, "\n".join([str(agreement), *lines])
 
 
 def draw_sheet(config: GradeConfig) -> tuple[Any, str]:
@@ -163,7 +167,7 @@ def draw_sheet(config: GradeConfig) -> tuple[Any, str]:
 
     data, out = _named(config)
     pairs, scores = _draw(config, data)
-    write_pairs(out, pairs)
+    write_pairs(out, pairs, judged=_judged(data))
     return {"pairs": len(pairs), "scores": scores, "sheet": out}, _drawn(config, len(pairs), scores)
 
 
@@ -209,7 +213,7 @@ def _sheet(config: GradeConfig) -> tuple[Any, str]:
 
     data, out = _named(config)
     pairs, scores = _draw(config, data)
-    page = write_grading(out, pairs, purpose=purpose_of(data))
+    page = write_grading(out, pairs, purpose=purpose_of(data), judged=_judged(data))
     dev, test = (str(split_file(out, split)) for split in ("dev", "test"))
     lines = [
         _drawn(config, len(pairs), scores),

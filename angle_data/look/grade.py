@@ -26,6 +26,7 @@ from angle_data.text import content_id, counted, pair_key, stable_hash
 
 SHEET_SPLITS = ("dev", "test")
 SHEET_COLUMNS = ("sentence1", "sentence2", "score")
+_JUDGED = "judged"  # the column with the run that judged pairs were drawn from, which `fit --judged` needs
 
 _ALIKE = "How alike is the meaning of these two texts?"
 # Of a query and a passage, as prompts/score/answers.txt has it: question, meanings of 0 to 5, hint.
@@ -92,6 +93,13 @@ def is_judged(data: Path) -> bool:
     return (data / "scores.jsonl").is_file()
 
 
+def judged_in(sheet: Path) -> Path | None:
+    """Return the run that the pairs of a sheet were drawn from, where a language model graded them there."""
+    _, row = next(iter(read_table(sheet)), ("", {}))
+    run = unguarded(row.get(_JUDGED) or "")
+    return Path(run) if run and is_judged(Path(run)) else None
+
+
 def _keys_of(path: Path) -> set[tuple[str, str]]:
     """Return the keys of the pairs of a file that people graded."""
     return {text_key(item) for item in items_of([path]) if item.kind != "rejected"}
@@ -114,11 +122,19 @@ def _spread_out(
     return chosen
 
 
-def write_grading(out: Path, pairs: Drawn, *, purpose: str | None = None, verdict: bool = False) -> Path:
+def write_grading(
+    out: Path,
+    pairs: Drawn,
+    *,
+    purpose: str | None = None,
+    verdict: bool = False,
+    judged: Path | None = None,
+) -> Path:
     """Write the pairs as a CSV to fill in to `out`, and as a page beside it, whose path is returned.
 
     `purpose` is what the pairs are for: the page says which grade opposites get then. With `verdict` they are
-    to be called duplicates or not (see `angle_data.look.verdict`), not graded.
+    to be called duplicates or not (see `angle_data.look.verdict`), not graded. `judged` is as for
+    `write_pairs`.
     """
     page = out.with_suffix(".html")
     check_ending("--out", out, ".csv")
@@ -127,15 +143,20 @@ def write_grading(out: Path, pairs: Drawn, *, purpose: str | None = None, verdic
         raise InputError(f"{there} exists and may hold {work}; move it away, or give another --out")
     found = {"title": out.stem, "key": content_id(str(pairs)), "verdict": verdict, "pairs": pairs}
     write_page(page, "grade", found | page_words(purpose))
-    write_pairs(out, pairs, verdict=verdict)
+    write_pairs(out, pairs, verdict=verdict, judged=judged)
     return page
 
 
-def write_pairs(out: Path, pairs: Drawn, *, verdict: bool = False) -> None:
-    """Write the pairs as a CSV to fill in; a file that is there is replaced."""
+def write_pairs(out: Path, pairs: Drawn, *, verdict: bool = False, judged: Path | None = None) -> None:
+    """Write the pairs as a CSV to fill in; a file that is there is replaced.
+
+    It keeps the run that `judged` them, if any: only the sheet is at hand when it is filled.
+    """
     check_ending("--out", out, ".csv")
     head = ("sentence1", "sentence2", "verdict") if verdict else (*SHEET_COLUMNS, "split")
     rows = [(guarded(one), guarded(other), "", split)[: len(head)] for one, other, split in pairs]
+    if judged is not None:
+        head, rows = (*head, _JUDGED), [(*row, guarded(str(judged))) for row in rows]
     write_sheet(out, [head, *rows])
 
 

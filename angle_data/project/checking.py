@@ -6,9 +6,10 @@ path when money has been spent. Nothing is sent, and of a file of texts the firs
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import chdir
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
@@ -17,14 +18,15 @@ from angle_data.annotators.choice import choose_annotator
 from angle_data.annotators.models import price_of
 from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.annotators.transport import service_headers
+from angle_data.calling.checks import errors_of
 from angle_data.calling.defaults import PROJECT_FILE, Options, shared_options
-from angle_data.calling.options import make, with_defaults
+from angle_data.calling.options import make, with_defaults, wrong_values
 from angle_data.ensembling.config import EnsembleConfig
 from angle_data.errors import AngleError, InputError
 from angle_data.labelling.config import LabelConfig, ScoreConfig
 from angle_data.labelling.label import LabelJob
 from angle_data.labelling.mine import MineConfig
-from angle_data.labelling.prompts import load_prompt
+from angle_data.labelling.prompts import load_prompt, load_prompts
 from angle_data.labelling.score import prompt_path
 from angle_data.look.command import GradeConfig
 from angle_data.look.grade import SHEET_SPLITS, split_file
@@ -38,8 +40,8 @@ _CONFIGS: dict[str, type[Any]] = {
     "ensemble": EnsembleConfig,
     "grade": GradeConfig,
 }
-OF_OTHER_PROGRAMS = {"fit": "angle_train.given:check_section"}
-"""Sections of another program -> "module:function" that checks one: options and place in, files read out."""
+OF_OTHER_PROGRAMS = {"fit": "angle_train.given:look_at_section"}
+"""Sections of another program -> "module:function": options and place in, errors and files read out."""
 
 
 def problems(folder: Path, steps: Sequence[Step], sections: Mapping[str, Options]) -> list[str]:
@@ -47,25 +49,20 @@ def problems(folder: Path, steps: Sequence[Step], sections: Mapping[str, Options
 
     `steps` are those of its `sections`; those of another program are looked at as well.
     """
-    found = [error for _, error in _looked_at(folder, steps) if isinstance(error, AngleError)]
-    try:
-        check_sections(folder, steps, sections)
-    except AngleError as error:
-        found.append(error)
-    return [str(error) for error in found]
+    found = [error for _, _, errors in _looked_at(folder, steps) for error in errors]
+    return [str(error) for error in [*found, *section_errors(folder, steps, sections)]]
 
 
-def check_sections(folder: Path, steps: Sequence[Step], sections: Mapping[str, Options]) -> None:
-    """Raise an `InputError` about what stands in a section of another program, see `OF_OTHER_PROGRAMS`."""
+def section_errors(folder: Path, steps: Sequence[Step], sections: Mapping[str, Options]) -> list[AngleError]:
+    """Return what is wrong in the sections of another program, see `OF_OTHER_PROGRAMS`."""
     written = {file for step in steps for file in _written_by(step)}
+    found = list[AngleError]()
     for name in OF_OTHER_PROGRAMS.keys() & sections.keys():
         place = f"{folder / PROJECT_FILE}: [{name}]"
         with chdir(folder):
-            files = resolve_name(OF_OTHER_PROGRAMS[name])(shared_options(sections[name]), place)
-            try:
-                _check_files(files, written)
-            except InputError as error:
-                raise InputError(f"{place} {error}") from None
+            errors, files = resolve_name(OF_OTHER_PROGRAMS[name])(shared_options(sections[name]), place)
+            found += [*errors, *(InputError(f"{place} {error}") for error in _missing(files, written))]
+    return found
 
 
 def ready(
@@ -84,29 +81,27 @@ def ready(
         AngleError: A step cannot be taken, or a price that is needed is not known.
     """
     done = []
-    for step, found in _looked_at(folder, steps):
-        if isinstance(found, AngleError):
-            raise found
-        if found is not None:
-            step = _priced(folder, step, found, price, needed=max_usd is not None)
+    for step, spec, errors in _looked_at(folder, steps):
+        if errors:
+            raise errors[0]
+        if spec is not None:
+            step = _priced(folder, step, spec, price, needed=max_usd is not None)
         done.append(step)
     return done
 
 
 def _looked_at(
     folder: Path, steps: Sequence[Step]
-) -> Iterator[tuple[Step, AnnotatorSpec | AngleError | None]]:
-    """Yield every step with the model that it asks, if any, or with why it cannot be taken."""
+) -> Iterator[tuple[Step, AnnotatorSpec | None, list[AngleError]]]:
+    """Yield every step with the model that it asks, if any, and with all that keeps it from being taken."""
     written = set[Path]()
     for step in steps:
-        try:
-            with chdir(folder):
-                found: AnnotatorSpec | AngleError | None = _look(step, written)
-        except AngleError as error:
+        with chdir(folder):
+            spec, errors = _look(step, written)
+        for error in errors:
             error.args = (f"{folder / PROJECT_FILE}: {step.section} {error}",)
-            found = error
         written |= _written_by(step)
-        yield step, found
+        yield step, spec, errors
 
 
 def _written_by(step: Step) -> set[Path]:
@@ -116,31 +111,49 @@ def _written_by(step: Step) -> set[Path]:
     return {step.out, *(split_file(step.out, split) for split in SHEET_SPLITS)}
 
 
-def _look(step: Step, written: set[Path]) -> AnnotatorSpec | None:
-    """Return the model that a step asks, having checked all of its options in the project's folder."""
-    config = make(_CONFIGS[step.command], with_defaults(COMMANDS[step.command], step.options))
-    _check_files(step.reads, written)
-    if isinstance(config, LabelConfig):
-        spec = LabelJob(replace(config, limit=1, pilot=None)).spec
-    elif isinstance(config, ScoreConfig):
-        spec = choose_annotator(config.engine, config.out)
-        load_prompt(prompt_path(config), {"pairs"})
+def _look(step: Step, written: set[Path]) -> tuple[AnnotatorSpec | None, list[AngleError]]:
+    """Return the model that a step asks, and what is wrong with its options, in the project's folder.
+
+    What needs all values is looked at when each of them is right by itself.
+    """
+    config = _CONFIGS[step.command]
+    given = with_defaults(COMMANDS[step.command], step.options)
+    missing = _missing(step.reads, written)
+    if wrong := wrong_values(config, given):
+        return None, [*wrong.values(), *missing]
+    try:
+        made = make(config, given)
+    except AngleError as error:
+        return None, [error, *missing]
+    if not isinstance(made, LabelConfig | ScoreConfig):
+        return None, [*missing]
+    specs = list[AnnotatorSpec]()
+    checks: list[Callable[[], object]] = [lambda: specs.append(choose_annotator(made.engine, made.out))]
+    if isinstance(made, ScoreConfig):
+        checks.append(partial(load_prompt, prompt_path(made), {"pairs"}))
     else:
-        return None
-    if spec.paid and not read_run_file(step.out).get("finished"):
-        service_headers(spec)  # raises where a key is missing
-    return spec
+        checks.append(partial(load_prompts, made.prompts))
+        if not missing:  # it reads the first text
+            checks.append(partial(LabelJob, replace(made, limit=1, pilot=None)))
+    found = [*missing, *errors_of(checks)]
+    spec = specs[0] if specs else None
+    if spec is not None and spec.paid and not read_run_file(step.out).get("finished"):
+        found += errors_of([partial(service_headers, spec)])  # where a key is missing
+    return spec, found
 
 
-def _check_files(files: Iterable[tuple[str, str]], written: Collection[Path]) -> None:
-    """Raise an `InputError` about a file that is not there, and that no earlier step writes."""
+def _missing(files: Iterable[tuple[str, str]], written: Collection[Path]) -> list[InputError]:
+    """Return an error about each file that is not there, and that no earlier step writes."""
+    found = list[InputError]()
     for name, file in files:
         path = Path(file)
         if not (any(path.is_relative_to(out) for out in written) or path.expanduser().exists()):
-            raise InputError(
+            said = (
                 f"{name.replace('_', '-')}: {file} is not there, seen from the project, and no step "
                 "before writes it; put it back, or correct its path (was the project moved?)"
             )
+            found.append(InputError(said))
+    return found
 
 
 def _priced(folder: Path, step: Step, spec: AnnotatorSpec, price: str | None, *, needed: bool) -> Step:

@@ -15,7 +15,7 @@ from angle_data.calling.notebook import check_names
 from angle_data.calling.options import make, path_of, with_defaults
 from angle_data.errors import InputError
 from angle_data.look.command import GradeConfig, draw_sheet, grade
-from angle_data.project.checking import check_sections, problems, ready
+from angle_data.project.checking import problems, ready, section_errors
 from angle_data.project.start import StartConfig, answered, proposals, write_project
 from angle_data.project.status import ProjectStatus, spent_usd, status_of
 from angle_data.project.steps import ASKING, Step, steps_of
@@ -113,7 +113,8 @@ class Project:
     def _ready(self, price: PriceGiven, max_usd: float | None = None) -> list[Step]:
         """Return the steps with the prices that they need, once nothing is in the way of any, or of `fit`."""
         steps = ready(self.folder, self.steps, price=_text_of(price), max_usd=max_usd)
-        check_sections(self.folder, steps, self.sections)
+        if errors := section_errors(self.folder, steps, self.sections):
+            raise errors[0]
         return steps
 
     def _budget(self, step: Step, max_usd: float | None) -> dict[str, Any]:

@@ -154,7 +154,9 @@ def write_project(config: StartConfig) -> tuple[Path, int]:
     seen_from_here = {"backbone": config.backbone, "out": str(folder / sections["fit"]["out"])}
     if config.search is not None:
         seen_from_here["test_search"] = config.search
-    resolve_name(OF_OTHER_PROGRAMS["fit"])(sections["fit"] | seen_from_here, f"{path}: [fit]")
+    errors, _ = resolve_name(OF_OTHER_PROGRAMS["fit"])(sections["fit"] | seen_from_here, f"{path}: [fit]")
+    if errors:
+        raise errors[0]
     content = to_toml(sections)
     if path.exists() and path.read_text(encoding="utf-8") != content:
         raise InputError(f"{path} exists, with other options; edit it, or give another --out")

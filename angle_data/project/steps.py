@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -33,7 +32,6 @@ _READ = (
 # Options that name what a step reads.
 # The command itself asks for these with a whole line to copy, so they have defaults in its signature.
 _NEEDED_TOO = {"llm-label": ["texts"]}
-_NEARLY = 0.75  # similarity of names; other commands (run, show, eval, encode) are farther from every step
 _ARGUMENTS = {"mine": "runs", "llm-score": "runs", "ensemble": "runs", "grade": "data"}  # they have no flag
 
 
@@ -84,9 +82,8 @@ def steps_of(sections: Mapping[str, Options], folder: Path) -> list[Step]:
     The order is that of `COMMANDS`, but a step that reads what another writes comes after it.
 
     Raises:
-        InputError: A section is misspelt, has an option that its command has not, or lacks one that it needs.
+        InputError: A section has an option that its command has not, or lacks one that it needs.
     """
-    _check_names(sections, folder)
     steps = []
     for command, function in COMMANDS.items():
         known = inspect.signature(function).parameters
@@ -118,13 +115,3 @@ def _in_order(steps: Sequence[Step], folder: Path) -> list[Step]:
         ahead.remove(step)
         done.append(step)
     return done
-
-
-def _check_names(sections: Mapping[str, Options], folder: Path) -> None:
-    """Raise an `InputError` about a section whose name is nearly a step's: that step would be left out."""
-    known = [*COMMANDS, "fit"]
-    for name in sections.keys() - set(known):
-        if near := difflib.get_close_matches(name, known, n=1, cutoff=_NEARLY):
-            raise InputError(
-                f"{folder / PROJECT_FILE}: [{name}] is the section of no command; did you mean [{near[0]}]?"
-            )

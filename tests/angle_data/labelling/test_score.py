@@ -293,9 +293,9 @@ def test_recorded_grades_need_no_server(tmp_path, recorded):
     write_pairs(tmp_path / "pairs.jsonl", range(4))
     write_jsonl(tmp_path / "grades.jsonl", recorded)
 
-    def run(*more):
+    def run(*more, out="run"):
         arguments = ["llm-score", "--engine", "recorded", "--replies", str(tmp_path / "grades.jsonl")]
-        arguments += ["--pairs", str(tmp_path / "pairs.jsonl"), "--out", str(tmp_path / "run"), "--json"]
+        arguments += ["--pairs", str(tmp_path / "pairs.jsonl"), "--out", str(tmp_path / out), "--json"]
         return CliRunner().invoke(app, [*arguments, "--model", *more])
 
     done = run("judge")
@@ -312,7 +312,7 @@ def test_recorded_grades_need_no_server(tmp_path, recorded):
         write_jsonl(tmp_path / "grades.jsonl", [{**GRADED[0], "score": changed}])
         assert f"{said}" in str(run("judge").exception)
     write_jsonl(tmp_path / "grades.jsonl", [GRADED[0], GRADED[3]])
-    said = str(run("z", "--out", str(tmp_path / "z")).exception)
+    said = str(run("z", out="z").exception)
     assert "annotators found: another, judge (choose with --model)" in said
 
 

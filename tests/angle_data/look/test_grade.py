@@ -266,6 +266,19 @@ def test_the_command_hands_the_judged_run_on_to_fit(judged, tmp_path):
     assert not texts[0] & texts[1]
 
 
+@pytest.mark.parametrize("mark", [",", ";"])
+def test_the_next_command_is_the_same_when_the_sheet_is_drawn_and_when_it_is_filled(judged, tmp_path, mark):
+    sheet = tmp_path / "a.csv"
+    drawn = command(judged, "--n", 20, "--out", sheet, "--csv").stdout
+    fill(sheet, mark=mark)
+    filled = command("--finish", sheet).stdout
+    both = [[line for line in said.splitlines() if "angle-train fit" in line] for said in (drawn, filled)]
+    assert f"--judged {judged} --drop-leaks" in both[0][0]
+    assert both[0] == both[1]
+    (judged / "scores.jsonl").unlink()  # a run that is gone is of no help
+    assert "--judged" not in command("--finish", sheet).stdout
+
+
 def test_a_run_without_grades_leads_to_the_reasons(tmp_path, grades):
     (grades / "scores.jsonl").write_text("")
     with pytest.raises(InputError, match=r"grades holds no grades; see rejected.jsonl in it for the reasons"):

@@ -7,6 +7,7 @@ from programs import run_here
 
 from angle_data.calling.defaults import command_words
 from angle_data.cli import main
+from angle_train.cli import main as train
 
 
 @pytest.fixture(autouse=True)
@@ -62,3 +63,31 @@ def test_an_option_that_takes_a_value_is_neither_true_nor_false(value):
     assert f"angle.toml: [llm-label] limit takes a value, got {value}" in done.stderr
     Path("angle.toml").write_text(f'[llm-label]\nmodel = "m"\nretry-rejected = {value}\nlimit = 1\n')
     assert "takes a value" not in run_here(main, "llm-label", "--texts", "notes.txt", "--dry-run").stderr
+
+
+@pytest.mark.parametrize(
+    ("section", "command", "said"),
+    [
+        ('[fit]\nthreshold = "three"', ["fit", "--backbone", "b", "--out", "o"],
+         'angle.toml: [fit] threshold = "three": Input should be a valid number'),
+        ("[fit]\nthreshold = [1, 2]", ["fit", "--backbone", "b", "--out", "o"],
+         "angle.toml: [fit] threshold = [1, 2]: Input should be a valid number"),
+        ("[encode]\nbatch-size = -3", ["encode", "--model", "m", "--texts", "notes.txt", "--out", "o"],
+         "angle.toml: [encode] --batch-size must be at least 1, got -3"),
+    ],
+)  # fmt: skip
+def test_an_error_about_a_value_of_angle_toml_names_the_file(section, command, said):
+    Path("angle.toml").write_text(section)
+    done = run_here(train, *command)
+    assert done.returncode == 1
+    assert f"error: {said}" in done.stderr.splitlines()[-1]
+
+
+def test_the_command_line_counts_more_than_angle_toml_and_is_named_by_itself():
+    Path("angle.toml").write_text("[encode]\nbatch-size = -3\n")
+    command = ["encode", "--model", "m", "--texts", "notes.txt", "--out", "o", "--batch-size"]
+    assert "error: --batch-size must be at least 1, got -2" in run_here(train, *command, "-2").stderr
+    assert "--batch-size" not in run_here(train, *command, "2").stderr
+    wrong = run_here(train, *command, "x")
+    assert wrong.returncode == 2
+    assert "Invalid value for '--batch-size'" in wrong.stderr

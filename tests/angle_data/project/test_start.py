@@ -2,6 +2,7 @@
 
 import csv
 import tomllib
+from contextlib import chdir
 from pathlib import Path
 
 import pytest
@@ -10,10 +11,12 @@ from programs import run_here
 from typer.testing import CliRunner
 
 from angle_data import Project
+from angle_data.calling.defaults import SECTION_NAMES
 from angle_data.cli import app, main
 from angle_data.errors import InputError
 from angle_data.project.start import StartConfig
 from angle_train.cli import app as train_app
+from angle_train.cli import main as train
 
 NOTES = [("7", "The dog limps after the walk.", "mon"), ("8", "No limp was seen today.", "tue")]
 
@@ -144,14 +147,31 @@ def test_a_slip_in_angle_toml_is_named(notes):
 
 
 @pytest.mark.parametrize(
-    ("slip", "meant"), [("grades", "grade"), ("llm_label", "llm-label"), ("fits", "fit")]
+    ("slip", "meant"),
+    [("grades", "grade"), ("llm_label", "llm-label"), ("fits", "fit"), ("Fit", "fit"), ("ftt", "fit")],
 )
 def test_a_misspelt_section_is_named_and_not_left_out(notes, slip, meant):
     path = Project.start("notes.csv", purpose="topics", model="gpt-m").folder / "angle.toml"
     path.write_text(path.read_text().replace(f"[{meant}", f"[{slip}"))
-    done = run_here(main, "status", "--project", "notes")
-    assert done.returncode == 1
-    assert f"[{slip}] is the section of no command; did you mean [{meant}]?" in done.stderr
+    for program, *words in ((main, "status", "--project", "notes"), (train, "fit"), (main, "show", "runs")):
+        with chdir(Path() if "--project" in words else path.parent):
+            done = run_here(program, *words)
+        assert done.returncode == 1
+        assert f"angle.toml: [{slip}] is the section of no command; did you mean [{meant}]?" in done.stderr
+
+
+def test_a_section_that_is_near_no_command_is_told_which_there_are(notes):
+    path = Project.start("notes.csv", purpose="topics", model="gpt-m").folder / "angle.toml"
+    for name in ("foo", "train"):
+        path.write_text(f"[{name}]\n")
+        done = run_here(main, "status", "--project", "notes")
+        assert done.returncode == 1
+        assert f"[{name}] is the section of no command; there are start, pilot, run, status, " in done.stderr
+
+
+def test_a_section_may_have_the_name_of_every_command_of_both_programs():
+    commands = [name for each in (app, train_app) for name in typer.main.get_command(each).commands]
+    assert sorted(SECTION_NAMES) == sorted(commands)
 
 
 def test_sections_of_other_commands_may_stand_in_angle_toml(notes):

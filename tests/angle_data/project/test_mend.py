@@ -1,0 +1,114 @@
+"""`status` names all that is to be mended at once: no wrong value, file, model or key hides another."""
+
+import csv
+
+import pytest
+
+from angle_data import Project
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """A project of 6 notes with a grader, and no key."""
+    with (tmp_path / "notes.csv").open("w", newline="") as stream:
+        csv.writer(stream).writerows([("nr", "note"), *((n, f"Disk {n} is full.") for n in range(6))])
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OPENAI_API_KEY", "a-key")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+    return Project.start("notes.csv", purpose="opposites", model="gpt-4o", grader="gpt-4.1")
+
+
+def to_mend(project, *edits):
+    """The lines `mend` after edits, without the name of the file; each begins as it is expected to."""
+    path = project.folder / "angle.toml"
+    text = path.read_text()
+    for old, new in edits:
+        assert old in text
+        text = text.replace(old, new, 1)
+    path.write_text(text)
+    return [said.removeprefix(f"{path}: ") for name, said in Project(project.folder).status().rows
+            if name == "mend"]  # fmt: skip
+
+
+def begin(lines, *starts):
+    assert len(lines) == len(starts), lines
+    for start in starts:
+        assert any(line.startswith(start) for line in lines), (start, lines)
+
+
+def test_wrong_values_and_a_missing_file_of_the_training_are_all_named(project):
+    wrong = (
+        'threshold = "three"\nguard = ["none.csv", "nor.csv"]\nguard-loss = -4\nepochs = 0\ndevice = "gpu"\n'
+    )
+    wrong += 'set = ["batch_sise=1", "sed=2"]\nteacher = "./nothere"\n'
+    found = to_mend(
+        project, ("drop-leaks = true\n", wrong), ('"runs/pairs"]\nbackbone', '"runs/p"]\nbackbone')
+    )
+    begin(
+        found,
+        "[fit] --threshold must be of type float, got 'three'",
+        "[fit] guard: none.csv is not there",
+        "[fit] guard: nor.csv is not there",
+        "[fit] --guard-loss: must be greater than or equal to 0, got -4",
+        "[fit] --epochs: must be greater than 0, got 0",
+        "[fit] --device must be cpu, cuda or mps, got 'gpu'",
+        "[fit] unknown recipe key 'batch_sise'",
+        "[fit] unknown recipe key 'sed'",
+        "[fit] model directory ./nothere does not exist",
+        "[fit] data: runs/p is not there",
+    )
+
+
+def test_wrong_values_of_a_step_are_all_named_with_its_missing_files(project):
+    found = to_mend(
+        project,
+        ("n = 150\ndev-share = 0.33", "n = -1\ndev-share = 3"),
+        ("pairs-per-call = 10", 'pairs-per-call = 500\nconcurrency = "two"\nprice = "cheap"'),
+        ('scores = ["runs/grades"]', 'scores = ["runs/a", "runs/b"]\nseed = "x"'),
+    )
+    begin(
+        found,
+        "[grade] --n must be at least 2, got -1",
+        "[grade] --dev-share must be more than 0 and less than 1, got 3",
+        "[llm-score] --pairs-per-call must be from 1 to 50, got 500",
+        "[llm-score] --concurrency must be of type",
+        "[llm-score] --price 'cheap'",
+        "[ensemble] --seed must be of type int, got 'x'",
+        "[ensemble] scores: runs/a is not there",
+        "[ensemble] scores: runs/b is not there",
+    )
+
+
+def test_a_missing_key_hides_neither_files_nor_prompts(project, monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY")
+    found = to_mend(
+        project, ("../notes.csv", "../gone.csv"), ('prompts = "contrast"', 'prompts = "contarst"')
+    )
+    gone = "texts: ../gone.csv is not there"
+    key = "no API key: set the environment variable OPENAI_API_KEY"
+    runs = ("[llm-label.structured]", "[llm-label.contrast]")
+    starts = [f"{run} {said}" for run in runs for said in (gone, key)]
+    begin(found, *starts, "[llm-label.contrast] --prompts contarst", f"[llm-score] {key}")
+
+
+def test_what_only_follows_from_another_slip_is_not_named(project):
+    begin(
+        to_mend(project, ('data = ["runs/pairs"]\nbackbone', "data = 3\nbackbone")), "[fit] --data must be of"
+    )
+    begin(
+        to_mend(project, ("data = 3", 'dota = ["runs/pairs"]')),
+        "[fit] has no option 'dota'; did you mean data?",
+    )
+    begin(
+        to_mend(project, ("dota", "data"), ("drop-leaks", 'dev-search = ["gone"]\ndrop-leaks')),
+        "[fit] gone does not",
+    )
+
+
+def test_a_teacher_of_the_hub_is_warned_of_as_a_backbone_is(project, caplog, monkeypatch):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    assert not to_mend(project, ("drop-leaks", 'teacher = "nothere/model"\ndrop-leaks'))
+    assert (
+        "nothere/model is not in the cache, and HF_HUB_OFFLINE forbids to fetch it: fit will need teacher"
+        in (caplog.text)
+    )
