@@ -19,7 +19,7 @@ WALKS = {
     "llm-label, a text": (("angle_data.labelling.label", "angle_data.annotators.server"), 8_694),
     "gis, a comment": (("angle_data.gis.collect", "angle_data.gis.build.build"), 9_042),
     "ensemble, a candidate": (("angle_data.ensembling.build", "angle_data.ensembling.strategies"), 4_349),
-    "fit, a run": (("angle_train.run",), 14_819),
+    "fit, a run": (("angle_train.run",), 14_915),
 }
 
 

@@ -32,8 +32,9 @@ log = logging.getLogger("angle.pairs")
 ONE_SET = "--judged goes with one {}: the pairs that people graded must be a sample of those that it graded"
 """What is wrong with several sets of pairs, or none; the option's name comes in."""
 
-FEWEST_JUDGED = 10
-"""Pairs that people and a language model graded: with fewer, how well it grades is a guess."""
+FEWEST_JUDGED = 20
+"""Pairs that people and a language model graded: with fewer, nobody measured whether intervals are right
+(benchmarks/log/judged.md)."""
 FEWEST_TO_CHOOSE = 40
 """As many where they choose: with 30, a grader that favours tuned weights had them taken 19 times in 100
 though they were no better, with 50 it was 12 times (benchmarks/log/the-rule.md)."""

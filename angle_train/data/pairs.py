@@ -197,8 +197,11 @@ def load_pairs(
         log.info("%s is a run of llm-score: its %s is read", spec, graded.name)
         warn_if_unfinished(spec)
     log.info("%s: %d pairs, score scale %s", pairs.name, len(pairs), found.note)
-    if again := len(pairs) - len({*zip(pairs.text1, pairs.text2, strict=True)}):
-        log.info("%s: %s repeated; each copy counts", pairs.name, counted(again, "pair"))
+    distinct = len({*zip(pairs.text1, pairs.text2, strict=True)})
+    if again := len(pairs) - distinct:
+        scored = len({*zip(pairs.text1, pairs.text2, pairs.score.tolist(), strict=True)})
+        other = f", {scored - distinct:,} with another score" if scored > distinct else ""
+        log.info("%s: %s repeated%s; each copy counts", pairs.name, counted(again, "pair"), other)
     if found.assumed:
         log.warning(
             "warning: %s: score scale %s; pass --scale 0-5 or --scale 1-5 to be sure", pairs.name, found.note

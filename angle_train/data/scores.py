@@ -5,6 +5,7 @@ Imports no torch.
 
 from __future__ import annotations
 
+import logging
 import math
 import re
 from collections.abc import Sequence
@@ -22,6 +23,9 @@ from angle_data.tables import INFERENCE_COLUMNS, number_of
 from angle_data.text import counted
 from angle_train.data.sources import Item, dataset_splits, is_dataset, read_rows
 
+log = logging.getLogger("angle.pairs")
+
+_FEWEST_OF_A_LABEL = 10  # pairs; with fewer a threshold was most likely set on another scale, or too far out
 _STATED_SCALE = re.compile(r"(-?\d+(?:\.\d+)?)-(-?\d+(?:\.\d+)?)")
 
 _INFERENCE_SCORES = {"entailment": 1.0, "neutral": 0.5, "contradiction": 0.0}
@@ -165,6 +169,12 @@ def labels_by(
     note = f"{scale.note}; {yes:,} above {threshold:g} are label 1, {len(kept) - yes:,} below it 0"
     if left:
         note += f", {left:,} at it left out"
+    if min(yes, len(kept) - yes) < _FEWEST_OF_A_LABEL:
+        log.warning(
+            "warning: %s: --threshold %g gives label 1 to %s and 0 to %d; fewer than %d of one label "
+            "teach little",
+            *(spec, threshold, counted(yes, "pair"), len(kept) - yes, _FEWEST_OF_A_LABEL),
+        )
     return [items[i] for i in kept], labels, ScoreRange(0.0, 1.0, note)
 
 

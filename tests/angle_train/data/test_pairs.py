@@ -24,11 +24,19 @@ def scored(scores):
     return [{"text1": f"a{i}", "text2": f"b{i}", "score": score} for i, score in enumerate(scores)]
 
 
-@pytest.mark.parametrize(("rows", "told"), [(ROWS, 0), ([*ROWS, ROWS[1]], 1)])
+@pytest.mark.parametrize(
+    ("rows", "told"),
+    [
+        (ROWS, ""),
+        ([*ROWS, ROWS[1]], "1 pair repeated; each copy counts"),
+        ([*ROWS, ROWS[1] | {"score": 0.9}], "1 pair repeated, 1 with another score; each copy counts"),
+    ],
+)
 def test_repeated_pairs_are_told_and_stay(tmp_path, caplog, rows, told):
     with caplog.at_level("INFO", logger="angle"):
         assert len(load_pairs(write(tmp_path / "x.jsonl", rows))) == len(rows)
-    assert caplog.text.count("1 pair repeated") == told
+    assert told in caplog.text
+    assert ("repeated" in caplog.text) == bool(told)
 
 
 def test_a_run_of_llm_score_gives_its_graded_pairs_on_their_scale(tmp_path, caplog):
@@ -142,6 +150,16 @@ def test_a_threshold_makes_labels_of_scores_on_their_own_scale(
     assert (pairs.score.tolist(), pairs.scale) == (labels, note)
     assert pairs.labels
     assert not load_pairs(file, one_score=True).labels
+
+
+@pytest.mark.parametrize(("above", "warned"), [(9, True), (10, False)])
+def test_a_threshold_that_leaves_few_of_a_label_is_warned_of(tmp_path, caplog, above, warned):
+    file = write(tmp_path / "pairs.jsonl", scored([0] + [1] * 40 + [4] * above))
+    load_pairs(file, threshold=3, scale="0-5")
+    said = (
+        f"--threshold 3 gives label 1 to {above} pairs and 0 to 41; fewer than 10 of one label teach little"
+    )
+    assert (said in caplog.text) == warned
 
 
 @pytest.mark.parametrize("supervision", ["", "grades", "degrees"])
