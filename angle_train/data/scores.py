@@ -172,7 +172,7 @@ def labels_by(
     if min(yes, len(kept) - yes) < _FEWEST_OF_A_LABEL:
         log.warning(
             "warning: %s: --threshold %g gives label 1 to %s and 0 to %d; fewer than %d of one label "
-            "teach little",
+            "say little",
             *(spec, threshold, counted(yes, "pair"), len(kept) - yes, _FEWEST_OF_A_LABEL),
         )
     return [items[i] for i in kept], labels, ScoreRange(0.0, 1.0, note)
@@ -188,7 +188,7 @@ def _own_scale(spec: str, every: Sequence[Item]) -> ScoreRange | None:
     if not all(_states(row) for _, row in every):
         return None
     said = sorted({str(row[SCALE]).strip() for _, row in every})
-    if len(said) > 1:
+    if len({(scale.low, scale.high) for scale in map(parse_scale, said)}) > 1:
         raise InputError(
             f"{spec}: the column {SCALE} says {' and '.join(said)}; bring all scores on one scale, or make a "
             "file of each"

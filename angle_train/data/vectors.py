@@ -48,7 +48,7 @@ class StoredVectors:
     instead: str = "measure other pairs"
 
     def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return the vectors (N, D) of N texts in their order.
+        """Return the vectors (N, D) of N texts in their order; one of zeros is an InputError.
 
         Raises:
             InputError: Some texts have none.
@@ -60,7 +60,22 @@ class StoredVectors:
                 f"{self.name} has no vector for {len(missing):,} of {of}, such as {_shown(missing[0])}; add "
                 f"{'it' if len(missing) == 1 else 'them'} to the file, or {self.instead}"
             )
-        return self.vectors[[self.rows[key] for key in keys]]
+        found = self.vectors[[self.rows[key] for key in keys]]
+        self._check_not_zero(keys, found)
+        return found
+
+    def _check_not_zero(self, keys: Sequence[str], found: NDArray[np.float32]) -> None:
+        """Raise an InputError about vectors (N, D) that are zeros, which have no cosine.
+
+        They may stand for a blank text, as some models give them.
+        """
+        empty = (key for key, row in zip(keys, found, strict=True) if key and not row.any())
+        if zeros := list(dict.fromkeys(empty)):
+            of = counted(len(set(keys)), "text")
+            raise InputError(
+                f"{self.name}: the vectors of {len(zeros):,} of {of} are nothing but zeros, such as that of "
+                f"{_shown(zeros[0])}; embed such texts again"
+            )
 
 
 def is_vectors(spec: str) -> bool:
@@ -92,29 +107,23 @@ def load_vectors(spec: str) -> StoredVectors:
 
     Raises:
         InputError: The file is missing, damaged or empty, has no vector for a text, or vectors of different
-            lengths, of something else than finite numbers or of zeros alone.
+            lengths, or of something else than finite numbers.
     """
     check_vectors(spec)
     path = Path(spec)
     texts, vectors = _of_array(path) if path.suffix.lower() == ".npy" else _of_table(path)
-    _check_usable(path, texts, vectors)
+    _check_finite(path, texts, vectors)
     rows = {_key(text): number for number, text in reversed(list(enumerate(texts)))}
     return StoredVectors(path.name, rows, vectors)
 
 
-def _check_usable(path: Path, texts: Sequence[str], vectors: NDArray[np.float32]) -> None:
-    """Raise an InputError about vectors (N, D) that are not finite, or that are zeros and so have no cosine.
-
-    Zeros may stand for a blank text, as some models give them.
-    """
-    has_text = np.array([bool(text.strip()) for text in texts])
-    infinite, zeros = ~np.isfinite(vectors).all(axis=1), ~vectors.any(axis=1) & has_text
-    for wrong, what in ((infinite, "numbers that are not finite"), (zeros, "nothing but zeros")):
-        if count := int(wrong.sum()):
-            raise InputError(
-                f"{path}: {what} in {count:,} of {counted(len(vectors), 'vector')}, such as that of "
-                f"{_shown(texts[int(wrong.argmax())])}; embed such texts again"
-            )
+def _check_finite(path: Path, texts: Sequence[str], vectors: NDArray[np.float32]) -> None:
+    infinite = ~np.isfinite(vectors).all(axis=1)
+    if count := int(infinite.sum()):
+        raise InputError(
+            f"{path}: numbers that are not finite in {count:,} of {counted(len(vectors), 'vector')}, such as "
+            f"that of {_shown(texts[int(infinite.argmax())])}; embed such texts again"
+        )
 
 
 def _shown(text: str) -> str:

@@ -262,8 +262,8 @@ class _Facts:
         return lines + [f"{leak.sentence()}, which flatters the model" for leak in self.leaks if leak.pairs]
 
     def _no_better_than_words(self, result: Result) -> str:
-        """Return that counting shared words ranks a set no worse than the tuned weights, where it does."""
-        words = self.by_words.get(_of(result))
+        """Return that counting shared words ranks a set no worse than weights that were taken, if so."""
+        words = self.by_words.get(_of(result)) if self.kept == TUNED else None
         if words is None or words.score.value < result.score.value:
             return ""
         both = f"{100 * words.score.value:.1f} and {100 * result.score.value:.1f}"

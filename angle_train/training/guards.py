@@ -247,7 +247,8 @@ class Checkpoints:
 def worse_sentence(losses: Sequence[Loss], most: float) -> str:
     """Return what got worse, of guards whose losses count; also where it is nothing, or cannot be told.
 
-    A labelled guard that may lose more than twice what it may (`most` points) has too few pairs to tell.
+    A labelled guard of which a loss of twice `most` points cannot be ruled out has too few pairs to tell. A
+    `most` below 1 would ask for more pairs than people label, so it is taken for 1.
     """
     counted = [loss for loss in losses if loss.refuses]
     if not counted:
@@ -255,10 +256,10 @@ def worse_sentence(losses: Sequence[Loss], most: float) -> str:
     shown = [loss for loss in counted if loss.low > 0 and round(100 * loss.loss, 1) > 0]
     surely = sorted(shown, key=lambda loss: -loss.loss)
     rest = [loss for loss in counted if loss not in surely]
-    vague = [loss for loss in rest if loss.kind == "labelled" and 100 * loss.high > 2 * most]
+    vague = [loss for loss in rest if loss.kind == "labelled" and 100 * loss.high > 2 * max(most, 1.0)]
     held = [loss for loss in rest if loss not in vague]
     unknown = "".join(
-        f"; {loss.name}: not known, {loss.pairs} pairs cannot rule out a loss of {_at_most([loss])}"
+        f"; {loss.name}: not known, {loss.pairs:,} pairs cannot rule out a loss of {_at_most([loss])}"
         for loss in vague
     )
     if surely:
@@ -285,9 +286,9 @@ def spared_sentence(spared: Sequence[Loss], most: float, share: float) -> str:
         return ""
     lost = ", ".join(loss.sentence() for loss in spared)
     return (
-        f"{100 * share:.0f} % of the backbone is mixed in, which may have cost some of the gain: with less, "
-        f"tuning surely costs more than --guard-loss {most:g} elsewhere (as planned: {lost}); "
-        f"--guard-loss allows more"
+        f"{100 * share:.0f} % of the backbone is mixed into the tuned weights, which may have cost some of "
+        f"their gain: with less, tuning surely costs more than --guard-loss {most:g} elsewhere (as planned: "
+        f"{lost}); --guard-loss allows more"
     )
 
 

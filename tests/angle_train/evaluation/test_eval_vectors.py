@@ -1,6 +1,7 @@
 """`eval --model vectors.parquet`: vectors from a file are measured as the model is that they came from."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -86,14 +87,26 @@ def test_files_that_are_no_vectors_are_refused(program, files, tiny_model_dir, m
 
 def test_rows_of_zeros_are_refused_with_a_text_of_theirs(program, files):
     array = np.load(files / "texts.npy")
-    _, first = next(read_jsonl(files / "texts.jsonl"))
-    for rows, count in ((slice(0, 1), 1), (slice(None), len(array))):
+    texts = [row["text"] for _, row in read_jsonl(files / "texts.jsonl")]
+    _, pair = next(read_jsonl(files / "pairs.jsonl"))
+    for rows, count in ((texts.index(pair["text1"]), "1"), (slice(None), r"\d+")):
         array[rows] = 0
         np.save(files / "texts.npy", array)
         code, out, err = program("eval", "--model", files / "texts.npy", "--pairs", files / "pairs.jsonl")
         assert (code, out) == (1, "")
-        assert f"texts.npy: nothing but zeros in {count} of {len(array)} vectors, such as that of" in err
-        assert first["text"][:60] in err
+        assert re.search(
+            rf"texts.npy: the vectors of {count} of \d+ texts are nothing but zeros, such as", err
+        )
+        assert pair["text1"][:60] in err
+
+
+def test_a_row_of_zeros_for_a_text_of_no_pair_does_no_harm(program, files):
+    array = np.load(files / "texts.npy")
+    np.save(files / "texts.npy", np.vstack([array, np.zeros_like(array[:1])]))
+    with (files / "texts.jsonl").open("a", encoding="utf-8") as file:
+        file.write('{"text": "of no pair"}\n')
+    code, _, err = program("eval", "--model", files / "texts.npy", "--pairs", files / "pairs.jsonl")
+    assert code == 0, err
 
 
 @pytest.mark.parametrize(
