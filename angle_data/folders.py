@@ -26,19 +26,19 @@ _SAVED, _SAVED_SPLITS = "state.json", "dataset_dict.json"  # what `datasets` wri
 def splits_of(folder: Path) -> dict[str, tuple[Path, ...]]:
     """Return the splits of a data set folder, sorted by name, and what holds the rows of each, in order.
 
-    Known are, in this order: a folder that `save_to_disk` of `datasets` wrote, where folders hold the rows;
-    parquet files in `dataset/data`, `data` or the folder itself; tables of other kinds there that are named
-    as splits (`train.csv`); parquet files in folders below that are named as splits. The names of files say
-    their split (`train-00000-of-00001.parquet`, `test.parquet`). If none does, all are one data set, whose
-    split is "". So are the graded pairs of a run of `llm-score`.
+    Known are, in this order: a run of `llm-score`, whose graded pairs are all; a folder that `save_to_disk`
+    of `datasets` wrote, where folders hold the rows; parquet files in `dataset/data`, `data` or the folder
+    itself; tables of other kinds there that are named as splits (`train.csv`); parquet files in folders below
+    that are named as splits. The names of files say their split (`train-00000-of-00001.parquet`,
+    `test.parquet`). If none does, all are one data set, whose split is "".
 
     Raises:
         InputError: The folder holds none of these; says what it is, if that is known.
     """
-    if found := find_splits(folder):
-        return found
     if graded := file_of_grades(folder):
         return {"": (graded,)}
+    if found := find_splits(folder):
+        return found
     if (folder / "candidates.jsonl").is_file():
         made = f"`angle-data ensemble {shlex.quote(str(folder))} --out pairs` makes pairs"
         raise InputError(f"{folder} holds sentences of llm-label; {made}")
@@ -50,9 +50,14 @@ def splits_of(folder: Path) -> dict[str, tuple[Path, ...]]:
 
 
 def file_of_grades(folder: Path) -> Path | None:
-    """Return the file of the graded pairs of a run of `llm-score`; None where a folder holds no such run."""
+    """Return the file of the graded pairs of a run of `llm-score`; None where a folder is no such run.
+
+    Other files in a run, such as a sheet `dev.csv` that was drawn from it, make it no data set.
+    """
     file = folder / "scores.jsonl"
-    return file if file.is_file() and not find_splits(folder) else None
+    if not file.is_file() or (folder / "candidates.jsonl").is_file():
+        return None
+    return file if (folder / "run.json").is_file() or not find_splits(folder) else None
 
 
 def refuse_stopped(folder: Path) -> None:

@@ -188,7 +188,7 @@ def _draw(config: GradeConfig, data: Path) -> tuple[Drawn, dict[str, int]]:
 def serve_sheet(config: GradeConfig) -> tuple[Any, str]:
     """Serve the page of a sheet, drawn now if it is not there; return what was graded."""
     from angle_data.console import log
-    from angle_data.look.grade import purpose_of
+    from angle_data.look.grade import judged_in, purpose_of
     from angle_data.look.serve import grade_in_browser
 
     data, out = config.data, config.out
@@ -201,7 +201,7 @@ def serve_sheet(config: GradeConfig) -> tuple[Any, str]:
     lines = [f"graded  {found['graded']:,} of {found['pairs']:,} pairs of {out}"]
     if files := found["files"]:
         lines += [f"{count:,} pairs in {path}" for path, count in files.items()]
-        lines.append(_next(*files, judged=_judged(data)))
+        lines.append(_next(*files, judged=_judged(data) or judged_in(out)))
     else:
         lines.append("then    the same command: grade some more, so that there are dev and test pairs")
     return found, "\n".join(lines)

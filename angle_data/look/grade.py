@@ -8,6 +8,7 @@ of them, which `angle-train`'s `--judged` corrects.
 from __future__ import annotations
 
 import csv
+import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -26,7 +27,7 @@ from angle_data.text import content_id, counted, pair_key, stable_hash
 
 SHEET_SPLITS = ("dev", "test")
 SHEET_COLUMNS = ("sentence1", "sentence2", "score")
-_JUDGED = "judged"  # the column with the run that judged pairs were drawn from, which `fit --judged` needs
+_JUDGED = "judged"  # the column with the run that judged pairs were drawn from, as the sheet's folder sees it
 
 _ALIKE = "How alike is the meaning of these two texts?"
 # Of a query and a passage, as prompts/score/answers.txt has it: question, meanings of 0 to 5, hint.
@@ -96,8 +97,9 @@ def is_judged(data: Path) -> bool:
 def judged_in(sheet: Path) -> Path | None:
     """Return the run that the pairs of a sheet were drawn from, where a language model graded them there."""
     _, row = next(iter(read_table(sheet)), ("", {}))
-    run = unguarded(row.get(_JUDGED) or "")
-    return Path(run) if run and is_judged(Path(run)) else None
+    named = unguarded(row.get(_JUDGED) or "")
+    run = Path(os.path.normpath(sheet.parent / named))  # from wherever the command is given
+    return run if named and is_judged(run) else None
 
 
 def _keys_of(path: Path) -> set[tuple[str, str]]:
@@ -156,7 +158,8 @@ def write_pairs(out: Path, pairs: Drawn, *, verdict: bool = False, judged: Path 
     head = ("sentence1", "sentence2", "verdict") if verdict else (*SHEET_COLUMNS, "split")
     rows = [(guarded(one), guarded(other), "", split)[: len(head)] for one, other, split in pairs]
     if judged is not None:
-        head, rows = (*head, _JUDGED), [(*row, guarded(str(judged))) for row in rows]
+        beside = guarded(os.path.relpath(judged, out.parent))
+        head, rows = (*head, _JUDGED), [(*row, beside) for row in rows]
     write_sheet(out, [head, *rows])
 
 

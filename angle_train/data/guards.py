@@ -19,7 +19,6 @@ from angle_data.errors import InputError
 from angle_data.jsonl import read_jsonl
 from angle_data.resources import packaged_folder
 from angle_data.text import counted, jaccard, normalise, stable_hash, words
-from angle_train.data.hold_out import connected
 from angle_train.data.leaks import without_pairs_of
 from angle_train.data.pairs import PairSet, distinct_names, load_pairs
 
@@ -79,13 +78,15 @@ def _labelled(spec: str, learned: Sequence[PairSet], scale: str | None) -> PairS
         raise InputError(
             f"--guard {spec}: all its pairs train or choose the weights; give pairs of other text"
         )
-    sources = len(set(pairs.source_ids or connected(pairs)))
-    if sources < FEWEST:
+    # Intervals are widened for what pairs share, so texts may tie all of them together; few texts say little.
+    sides = [pairs.source_ids] if pairs.source_ids else [pairs.text1, pairs.text2]
+    different = min(len(set(side)) for side in sides)
+    if different < FEWEST:
         rest = " that neither train nor choose" if len(pairs) < len(every) else ""
-        found = f"{counted(len(pairs), 'pair')}{rest}, of {counted(sources, 'source')}"
+        of = counted(different, "source" if pairs.source_ids else "different text")
         raise InputError(
-            f"--guard {spec}: {found} (pairs that share a text are of one), cannot show a loss; give "
-            f"labelled pairs of other text, of at least {FEWEST} sources, better 200"
+            f"--guard {spec}: {counted(len(pairs), 'pair')}{rest}, of {of}, cannot show a loss; give "
+            f"labelled pairs of other text, of at least {FEWEST} sources or texts, better 200"
         )
     if np.ptp(pairs.score) == 0:
         raise InputError(

@@ -75,13 +75,13 @@ def load_judged(spec: str) -> PairSet:
 
     Raises:
         InputError: There is no such thing, a grade is missing or outside the scale that its row states, or
-            rows state different scales.
+            rows state different scales; several graders graded a pair, and not all rows state the scale.
     """
     items = list(_rows(spec))
     if not items:
         raise InputError(f"--judged {spec}: no graded pairs in it")
     grades = np.array([number_in(row, SCORES, place) for place, row in items])
-    check_stated(spec, items, grades)
+    one_scale = check_stated(spec, items, grades)
     first, second = map(list, zip(*(pair_in(row, place) for place, row in items), strict=True))
     graders = sorted({str(row["model"]) for _, row in items if row.get("model")})
     pairs = PairSet(
@@ -93,7 +93,21 @@ def load_judged(spec: str) -> PairSet:
         scale="as graded",
     )
     warn_if_unfinished(spec)
-    return _each_once(pairs, [str(row.get("model") or "") for _, row in items])
+    of_each = [str(row.get("model") or "") for _, row in items]
+    if not one_scale and _share_pairs(pairs, of_each):
+        raise InputError(
+            f"--judged {spec}: {pairs.name} graded the same pairs, on scales that not all rows state; state "
+            "them in a column scale, or give one grader's grades"
+        )
+    return _each_once(pairs, of_each)
+
+
+def _share_pairs(pairs: PairSet, graders: Sequence[str]) -> bool:
+    """Return whether several of the `graders` (B,) graded a pair."""
+    who: dict[tuple[str, str], set[str]] = {}
+    for key, grader in zip(pair_keys(pairs), graders, strict=True):
+        who.setdefault(key, set()).add(grader)
+    return any(len(of) > 1 for of in who.values())
 
 
 def _each_once(pairs: PairSet, graders: Sequence[str]) -> PairSet:

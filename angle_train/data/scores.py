@@ -122,12 +122,17 @@ def scale_of(
     return scale
 
 
-def check_stated(spec: str, items: Sequence[Item], raw: NDArray[np.float64]) -> None:
-    """Raise an InputError unless the scores (B,) whose rows state a scale lie on it, and it is one scale."""
+def check_stated(spec: str, items: Sequence[Item], raw: NDArray[np.float64]) -> bool:
+    """Return whether all rows state one scale of their scores (B,).
+
+    Raises:
+        InputError: A score does not lie on the scale that its row states, or rows state different ones.
+    """
     stated = [number for number, (_, row) in enumerate(items) if _states(row)]
     some = [items[number] for number in stated]
     if some and (own := _own_scale(spec, some)) is not None:
         _check_within(own, raw[stated], [place for place, _ in some], f"its column {SCALE}")
+    return len(some) == len(items)
 
 
 def check_threshold(threshold: object) -> None:

@@ -105,6 +105,10 @@ def test_of_a_run_of_llm_score_the_graded_pairs_are_read(tmp_path):
     assert numbers(tmp_path) == numbers(tmp_path, "validation") == list(range(6))
     shard(tmp_path / "data" / "train.parquet", ROWS[:2])  # a data set, whatever else is in the folder
     assert numbers(tmp_path) == [0, 1]
+    (tmp_path / "run.json").write_text("{}")  # it is the run's own folder, whatever was put there
+    assert numbers(tmp_path) == list(range(6))
+    (tmp_path / "candidates.jsonl").touch()
+    assert numbers(tmp_path) == [0, 1]
 
 
 @pytest.mark.parametrize(

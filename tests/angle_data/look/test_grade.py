@@ -267,7 +267,9 @@ def test_the_command_hands_the_judged_run_on_to_fit(judged, tmp_path):
 
 
 @pytest.mark.parametrize("mark", [",", ";"])
-def test_the_next_command_is_the_same_when_the_sheet_is_drawn_and_when_it_is_filled(judged, tmp_path, mark):
+def test_the_next_command_is_the_same_when_the_sheet_is_drawn_and_when_it_is_filled(
+    judged, tmp_path, monkeypatch, mark
+):
     sheet = tmp_path / "a.csv"
     drawn = command(judged, "--n", 20, "--out", sheet, "--csv").stdout
     fill(sheet, mark=mark)
@@ -275,6 +277,10 @@ def test_the_next_command_is_the_same_when_the_sheet_is_drawn_and_when_it_is_fil
     both = [[line for line in said.splitlines() if "angle-train fit" in line] for said in (drawn, filled)]
     assert f"--judged {judged} --drop-leaks" in both[0][0]
     assert both[0] == both[1]
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    monkeypatch.chdir(inner)
+    assert f"--judged ../{judged.name} " in command("--finish", "../a.csv").stdout
     (judged / "scores.jsonl").unlink()  # a run that is gone is of no help
     assert "--judged" not in command("--finish", sheet).stdout
 

@@ -109,7 +109,8 @@ def test_of_several_grades_of_a_pair_the_mean_counts_in_any_order_of_the_rows(tm
     file = tmp_path / "mine.jsonl"
     found = set()
     for order in (again, again[::-1], again[1:] + again[:1]):
-        write_jsonl(file, [*order, *rows(range(5)), *rows([3])])
+        every = [*order, *rows(range(5)), *rows([3])]
+        write_jsonl(file, [row | {"scale": "0-9"} for row in every])
         caplog.clear()
         pairs = load_judged(str(file))
         assert len(pairs) == 6
@@ -120,6 +121,14 @@ def test_of_several_grades_of_a_pair_the_mean_counts_in_any_order_of_the_rows(tm
         ]
     assert len(found) == 1
     assert found.pop() == pytest.approx(((0.1 + 5.3 + 0.7) / 3 + 4) / 2)
+
+
+def test_grades_of_several_graders_need_one_stated_scale_where_they_graded_a_pair(tmp_path):
+    file = tmp_path / "mine.jsonl"
+    for other in ({}, {"scale": "0-100"}):
+        write_jsonl(file, [*graded(4.0), *graded(80, model="other", **other), *rows(range(5))])
+        with pytest.raises(InputError, match=r"gpt-x and other graded the same pairs, on scales that"):
+            load_judged(str(file))
 
 
 def test_equal_grades_of_a_pair_stay_as_they_are(tmp_path, caplog):

@@ -189,7 +189,8 @@ def test_results_are_surer_add_up_and_keep_what_people_alone_say():
 
 
 @pytest.mark.parametrize(
-    ("graded", "unjudged", "kind", "why"), [(40, 32, "good", FEW), (40, 0, "random", DISAGREES)]
+    ("graded", "unjudged", "kind", "why"),
+    [(40, 21, "good", FEW), (40, 0, "random", DISAGREES)],
 )
 def test_grades_that_cannot_help_leave_the_results_of_people_alone(graded, unjudged, kind, why):
     pairs, judged, columns = made(graded, kind, unjudged)
@@ -198,6 +199,10 @@ def test_grades_that_cannot_help_leave_the_results_of_people_alone(graded, unjud
     assert [(r.score, r.difference) for r in found] == [(r.score, r.difference) for r in alone]
     assert {r.judged.unused for r in found} == {why}
     assert {r.judged.counts_like for r in found} == {40.0}
+
+
+def test_twenty_pairs_with_both_grades_are_enough():
+    assert {r.judged.unused for r in results(*made(40, "good", 20))} == {""}
 
 
 def test_a_sample_that_is_not_random_is_not_corrected():

@@ -78,7 +78,7 @@ def test_a_loss_that_may_be_chance_refuses_nothing():
     assert not guards.refuse([loss])
 
 
-def test_pairs_that_share_texts_say_less_surely_that_a_guard_lost():
+def test_pairs_that_share_texts_say_less_surely_that_a_guard_lost(tmp_path):
     def interval(texts):
         guards = guards_of([Guard("labelled", pair_set(texts, name="shared"))], [rising()], 1.0)
         (loss,) = guards.losses([rising(0.1)])
@@ -87,6 +87,9 @@ def test_pairs_that_share_texts_say_less_surely_that_a_guard_lost():
     lost, alone = interval(TEXTS)
     neighbours = [(f"text {n}", f"text {n + 1}") for n in range(60)]  # a chain ties all of them together
     assert interval(neighbours) == (lost, pytest.approx(alone, rel=0.5))
+    rows = [{"text1": a, "text2": b, "score": n} for n, (a, b) in enumerate(neighbours)]
+    file = write(tmp_path / "chain.jsonl", rows)
+    assert len(load_guards([file], [], [], "0-59")[0].pairs) == 60  # and may guard
     harmed = np.argsort(np.abs(rising(0.1) - rising()))
     together = [TEXTS[0]] * 60
     for rank, position in enumerate(harmed):  # those that change alike share a text
@@ -258,7 +261,11 @@ def test_parts_held_out_in_turn_save_no_harmful_weights_either(config, rows, tmp
         ),
         (
             [{"text1": f"a {n}", "text2": f"b {n}", "score": n % 2} for n in range(4)],
-            r"4 pairs, of 4 sources .*, cannot show a loss",
+            r"4 pairs, of 4 different texts, cannot show a loss",
+        ),
+        (
+            [{"text1": "a", "text2": f"b {n}", "score": n % 2} for n in range(9)],
+            r"9 pairs, of 1 different text, cannot show a loss",
         ),
     ],
 )
