@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from angle_data.cli import app
 from angle_data.errors import InputError
+from angle_data.jsonl import write_jsonl
 from angle_data.look.grade import draw_pairs, finish_grading, write_pairs
 from angle_data.look.serve import Grading, grade_in_browser
 
@@ -68,6 +69,17 @@ def test_the_command_draws_serves_and_goes_on_where_it_was(pairs, tmp_path):
         command("--out", sheet)  # a changed mind: the sheet decides what the files hold
     assert scores(sheet)[0] == "4.5"
     assert "4.5" in scores(tmp_path / "my-dev.csv") + scores(tmp_path / "my-test.csv")
+
+
+def test_a_sheet_of_a_judged_run_that_goes_on_by_itself_keeps_the_run(tmp_path):
+    run = tmp_path / "judged"
+    rows = ({"text1": f"a {n}", "text2": f"b {n}", "score": n % 6, "model": "m"} for n in range(30))
+    write_jsonl(run / "scores.jsonl", rows)
+    sheet = tmp_path / "my.csv"
+    with grader(lambda url: grade_all(url, 2)):
+        command(run, "--n", 10, "--out", sheet)
+    with grader(grade_all):
+        assert f"--judged {run} " in command("--out", sheet).stdout
 
 
 def test_without_grades_of_both_splits_there_are_no_files_yet(pairs, tmp_path):
