@@ -151,8 +151,8 @@ def is_path(value: object) -> bool:
 
 
 def path_of(value: Any) -> Path:
-    """Return a path, with `~` for the home folder as in a shell."""
-    return Path(value).expanduser()
+    """Return a path, with `~` for the home folder as in a shell; of no user's it stays, as there."""
+    return Path(os.path.expanduser(value))
 
 
 def with_options(

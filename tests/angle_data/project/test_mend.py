@@ -112,3 +112,20 @@ def test_a_teacher_of_the_hub_is_warned_of_as_a_backbone_is(project, caplog, mon
         "nothere/model is not in the cache, and HF_HUB_OFFLINE forbids to fetch it: fit will need teacher"
         in (caplog.text)
     )
+
+
+def test_the_home_folder_of_nobody_is_a_folder_that_is_not_there(project):
+    found = to_mend(
+        project,
+        ("../notes.csv", "~nouser/notes.csv"),
+        ('data = ["runs/pairs"]\nbackbone', 'data = ["~nouser/pairs"]\nbackbone'),
+        ("drop-leaks", 'dev-search = ["~nouser/search"]\ndrop-leaks'),
+    )
+    gone = "texts: ~nouser/notes.csv is not there"
+    begin(
+        found,
+        f"[llm-label.structured] {gone}",
+        f"[llm-label.contrast] {gone}",
+        "[fit] ~nouser/search does not exist",
+        "[fit] data: ~nouser/pairs is not there",
+    )
