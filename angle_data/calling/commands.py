@@ -13,7 +13,7 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from angle_data.calling.defaults import PROJECT_FILE
+from angle_data.calling.defaults import PROJECT_FILE, typed
 from angle_data.calling.options import from_project
 from angle_data.errors import AngleError, InputError
 
@@ -78,9 +78,9 @@ def _told_of_file(context: Any) -> Iterator[None]:
         if name not in taken:
             raise
         value = json.dumps(taken[name], ensure_ascii=False, default=str)
-        raise InputError(f"{place} {name.replace('_', '-')} = {value}: {error.message}; correct it") from None
+        raise InputError(f"{place} {typed(name)} = {value}: {error.message}; correct it") from None
     except AngleError as error:
-        flags = [f"--{name.replace('_', '-')}" for name in from_project(context)]
+        flags = [f"--{typed(name)}" for name in from_project(context)]
         about = str(error).partition(" ")[0].rstrip(":")
         if about in flags and getattr(context, "invoked_subcommand", None) is None:
             error.args = (f"{place} {error}",)
