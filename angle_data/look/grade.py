@@ -58,8 +58,9 @@ def draw_pairs(
     order that tells nothing, and with how many each fifth gave. Those in files of `graded` pairs are not
     drawn again: together with them, a random sample of the same seed stays one.
     """
-    if n < 2 or not 0 < dev_share < 1:
-        raise InputError(f"--n must be at least 2, --dev-share between 0 and 1; got {n} and {dev_share:g}")
+    from angle_data.look.command import GradeConfig
+
+    GradeConfig(n=n, dev_share=dev_share)  # it knows their ranges, also for callers without a config
     _, files = find(data)
     counts = count(files)
     known = {key for path in graded for key in _keys_of(path)}
