@@ -318,7 +318,7 @@ def _hub_ids(name: str) -> list[str]:
     An `InputError` where it is no hub id.
     """
     from huggingface_hub.errors import HFValidationError
-    from huggingface_hub.utils import validate_repo_id
+    from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
 
     names = [name] if "/" in name else [name, f"sentence-transformers/{name}"]
     try:
