@@ -18,6 +18,7 @@ from typing import Any
 
 from angle_data.errors import InputError
 from angle_data.jsonl import replace_file
+from angle_data.look.config import GradeConfig
 from angle_data.look.read import ShownItem, Stratum, count, find, items_of, spread
 from angle_data.look.show import check_ending, write_page
 from angle_data.records import GRADE_SCALE, MEANINGS, OPPOSITES, PURPOSES, SCALE
@@ -58,8 +59,6 @@ def draw_pairs(
     order that tells nothing, and with how many each fifth gave. Those in files of `graded` pairs are not
     drawn again: together with them, a random sample of the same seed stays one.
     """
-    from angle_data.look.command import GradeConfig
-
     GradeConfig(n=n, dev_share=dev_share)  # it knows their ranges, also for callers without a config
     _, files = find(data)
     counts = count(files)

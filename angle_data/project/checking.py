@@ -28,7 +28,7 @@ from angle_data.labelling.label import LabelJob
 from angle_data.labelling.mine import MineConfig
 from angle_data.labelling.prompts import load_prompt, load_prompts
 from angle_data.labelling.score import prompt_path
-from angle_data.look.command import GradeConfig
+from angle_data.look.config import GradeConfig
 from angle_data.look.grade import SHEET_SPLITS, split_file
 from angle_data.project.steps import COMMANDS, Step
 from angle_data.records import read_run_file
