@@ -5,6 +5,7 @@ import csv
 import pytest
 
 from angle_data import Project
+from angle_data.errors import InputError
 
 
 @pytest.fixture
@@ -129,3 +130,22 @@ def test_the_home_folder_of_nobody_is_a_folder_that_is_not_there(project):
         "[fit] ~nouser/search does not exist",
         "[fit] data: ~nouser/pairs is not there",
     )
+
+
+@pytest.mark.parametrize("value", ["-1", "[3]", "1e999", "[[]]"])
+@pytest.mark.parametrize(
+    ("old", "section", "option"),
+    [
+        ('"../notes.csv"', "llm-label.structured", "texts"),
+        ('["runs/grades"]', "ensemble", "scores"),
+        ('"runs/grades"\n', "llm-score", "out"),
+    ],
+)
+def test_what_is_no_path_is_one_line(project, old, section, option, value):
+    with pytest.raises(InputError, match=rf"\[{section}\] {option} must be a path, got "):
+        to_mend(project, (f"{option} = {old}", f"{option} = {value}\n"))
+
+
+@pytest.mark.parametrize("value", ["-1", "[]", '["model"]'])
+def test_a_model_folder_that_is_no_path_is_to_be_mended(project, value):
+    begin(to_mend(project, ('out = "model"', f"out = {value}")), "[fit] --out must be of type Path, got ")
