@@ -294,8 +294,9 @@ def show(data: Any, **options: Any) -> Shown:
         **options: Those of the command: `n=20`, `reason="echo"`, `annotator="gpt-4o"`, `seed=0`,
             `html="pairs.html"`, which also writes the page.
     """
-    from angle_data.look.command import ShowConfig, run_show
+    from angle_data.look.command import run_show
     from angle_data.look.command import show as command
+    from angle_data.look.config import ShowConfig
 
     known = with_defaults(command, {})
     check_names("show", options, known)
@@ -319,8 +320,9 @@ def grade(data: Any = None, *, out: Any = None, finish: Any = None, **options: A
         What the command prints with `--json`: how many pairs are graded, and the `files` for `fit`; with
         `finish` the number of pairs by file, and `agreement` where there is a `second` grader.
     """
-    from angle_data.look.command import GradeConfig, run_grade
     from angle_data.look.command import grade as command
+    from angle_data.look.command import run_grade
+    from angle_data.look.config import GradeConfig
 
     known = with_defaults(command, {})
     check_names("grade", options, known)

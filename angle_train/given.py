@@ -16,7 +16,7 @@ from typing import Any, get_args, get_type_hints
 
 from angle_data.calling.checks import errors_of
 from angle_data.calling.defaults import check_known
-from angle_data.calling.options import Option, is_path, make, wrong_values
+from angle_data.calling.options import Option, is_path, make, path_of, wrong_values
 from angle_data.calling.rows import sources
 from angle_data.errors import AngleError, InputError
 from angle_data.tables import HUB_PREFIX
@@ -215,9 +215,7 @@ def look_at_section(section: Mapping[str, Any], place: str) -> tuple[list[AngleE
     every = ((name, each if isinstance(each, list) else [each]) for name, each in named.items())
     files = [(name, file) for name, files in every for file in files if not file.startswith(HUB_PREFIX)]
     # A search that is no folder is told of above.
-    files = [
-        (name, file) for name, file in files if name not in _SEARCHES or Path(file).expanduser().is_dir()
-    ]
+    files = [(name, file) for name, file in files if name not in _SEARCHES or path_of(file).is_dir()]
     return [InputError(f"{place} {str(error).lstrip()}") for error in found], files
 
 
@@ -247,7 +245,7 @@ def _checks(given: FitOptions, absent: Collection[str]) -> Iterator[Callable[[],
     if "backbone" not in absent:
         yield partial(_check_model, "backbone", given.backbone)
     if "out" not in absent:
-        yield partial(check_out, given.out.expanduser())
+        yield partial(check_out, path_of(given.out))
 
 
 def _checks_of_recipe(given: FitOptions) -> Iterator[Callable[[], object]]:

@@ -263,12 +263,12 @@ class Recipe:
         try:
             tables, lines = today(tomllib.loads(path.read_text(encoding="utf-8")))
             recipe = cls.from_tables(tables)
-        except (FileNotFoundError, IsADirectoryError):
+        except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
             raise InputError(f"{path}: no such recipe file; check the path") from None
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise InputError(f"{path}: not a valid TOML file: {error}") from None
         except InputError as error:
             raise InputError(f"{path}: {error}") from None
+        except ValueError as error:  # also a path that no file can have
+            raise InputError(f"{path}: not a valid TOML file: {error}") from None
         for line in lines:
             log.warning("warning: %s: %s", path, line)
         return recipe

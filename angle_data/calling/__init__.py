@@ -8,7 +8,7 @@ In reading order:
 - `options`: the options of a config as those of a command, checked by pydantic
 - `checks`: several checks, of which none hides another
 - `defaults`: options of commands from a project's `angle.toml`
-- `commands`: options given twice are refused, and those of `angle.toml` called so
+- `commands`: options given more than once are refused, and those of `angle.toml` called so
 - `program`: what both programs share: error lines and exit codes
 - `interrupts`: what Ctrl-C, SIGTERM and SIGHUP do
 - `notebook`: a command as a function, beside a running event loop

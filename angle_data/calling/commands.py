@@ -13,7 +13,7 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from angle_data.calling.defaults import PROJECT_FILE
+from angle_data.calling.defaults import PROJECT_FILE, typed
 from angle_data.calling.options import from_project
 from angle_data.errors import AngleError, InputError
 
@@ -29,30 +29,30 @@ class Program(typer.Typer):
         return super().command(name, cls=_Command, **options)
 
 
-class _Command(TyperCommand):
+class _Checked:
+    """What a command and a group have in common; it stands before the class of typer."""
+
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         _check_given_once(self, ctx, args)
         with _told_of_file(ctx):
-            return super().parse_args(ctx, args)
+            parsed: list[str] = super().parse_args(ctx, args)  # type: ignore[misc]
+        return parsed
 
     def invoke(self, ctx: Any) -> Any:
         with _told_of_file(ctx):
-            return super().invoke(ctx)
+            return super().invoke(ctx)  # type: ignore[misc]
 
 
-class _Group(TyperGroup):
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        _check_given_once(self, ctx, args)
-        with _told_of_file(ctx):
-            return super().parse_args(ctx, args)
+class _Command(_Checked, TyperCommand):
+    pass
 
-    def invoke(self, ctx: Any) -> Any:
-        with _told_of_file(ctx):
-            return super().invoke(ctx)
+
+class _Group(_Checked, TyperGroup):
+    pass
 
 
 def _check_given_once(command: Any, context: Any, given: Sequence[str]) -> None:
-    """Refuse a command line that gives an option twice, although it takes one value."""
+    """Refuse a command line that gives an option more than once, although it takes one value."""
     if context.resilient_parsing:  # the shell completes a line that is not finished
         return
     *_, order = command.make_parser(context).parse_args(args=[*given])
@@ -63,7 +63,7 @@ def _check_given_once(command: Any, context: Any, given: Sequence[str]) -> None:
             parameter.multiple or parameter.is_flag or parameter.count
         )
         if one_value and order.count(parameter) > 1:
-            context.fail(f"{max(parameter.opts, key=len)} is given twice; give it once")
+            context.fail(f"{max(parameter.opts, key=len)} is given more than once; give it once")
 
 
 @contextmanager
@@ -78,9 +78,9 @@ def _told_of_file(context: Any) -> Iterator[None]:
         if name not in taken:
             raise
         value = json.dumps(taken[name], ensure_ascii=False, default=str)
-        raise InputError(f"{place} {name.replace('_', '-')} = {value}: {error.message}; correct it") from None
+        raise InputError(f"{place} {typed(name)} = {value}: {error.message}; correct it") from None
     except AngleError as error:
-        flags = [f"--{name.replace('_', '-')}" for name in from_project(context)]
+        flags = [f"--{typed(name)}" for name in from_project(context)]
         about = str(error).partition(" ")[0].rstrip(":")
         if about in flags and getattr(context, "invoked_subcommand", None) is None:
             error.args = (f"{place} {error}",)

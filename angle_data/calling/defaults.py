@@ -83,8 +83,13 @@ def check_known(given: Iterable[str], known: Collection[str], place: str) -> Non
     for name in given:
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1)
-            hint = f"; did you mean {near[0].replace('_', '-')}?" if near else ""
+            hint = f"; did you mean {typed(near[0])}?" if near else ""
             raise InputError(f"{place} has no option {name.replace('_', '-')!r}{hint}")
+
+
+def typed(name: str) -> str:
+    """Return an option as a user types it; `as_` is `as`, a word that Python keeps for itself."""
+    return name.rstrip("_").replace("_", "-")
 
 
 def command_words(program: str, options: Mapping[str, Any]) -> str:
@@ -95,7 +100,7 @@ def command_words(program: str, options: Mapping[str, Any]) -> str:
     """
     words = [program]
     for name, value in options.items():
-        flag = f"--{name.replace('_', '-')}"
+        flag = f"--{typed(name)}"
         if value is True:
             words.append(flag)
         elif value is not None and value is not False and value != "":

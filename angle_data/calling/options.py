@@ -18,7 +18,7 @@ from pathlib import Path
 from types import UnionType
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args, get_type_hints
 
-from angle_data.calling.defaults import PROJECT_FILE, command_words
+from angle_data.calling.defaults import PROJECT_FILE, command_words, typed
 from angle_data.console import configure_logging, log
 from angle_data.errors import AngleError, InputError
 
@@ -97,7 +97,7 @@ def _refused(config: type, values: Mapping[str, Any]) -> dict[str, InputError]:
                 look = _options(config)[name]
                 wanted = _range(look) if each["type"] in _OUT_OF_RANGE else _kind(config, name)
                 key = look.flag or name
-                said = f"--{key.replace('_', '-')} must be {wanted}, got {values[name]!r}"
+                said = f"--{typed(key)} must be {wanted}, got {values[name]!r}"
                 found.setdefault(key, InputError(said))
     return found
 
@@ -151,8 +151,8 @@ def is_path(value: object) -> bool:
 
 
 def path_of(value: Any) -> Path:
-    """Return a path, with `~` for the home folder as in a shell."""
-    return Path(value).expanduser()
+    """Return a path, with `~` for the home folder as in a shell; of no user's it stays, as there."""
+    return Path(os.path.expanduser(value))
 
 
 def with_options(
@@ -308,7 +308,7 @@ def _parameters(config: Any, defaults: Mapping[str, Any]) -> Iterator[inspect.Pa
             kind = list[str] | None if look.many else str | None
             default = None if look.many or not isinstance(default, str | int | float) else str(default)
         own_flag = kind is bool or name.endswith("_")  # without a --no-...; `as_` is --as
-        flag = (f"--{name.rstrip('_').replace('_', '-')}",) if own_flag else ()
+        flag = (f"--{typed(name)}",) if own_flag else ()
         made = typer.Option(*flag, help=look.help, metavar=look.metavar, show_default=look.shown or True)
         if look.argument:
             made = typer.Argument(help=look.help, metavar=look.metavar, show_default=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import sys
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
@@ -16,6 +16,7 @@ from angle_data.calling.defaults import (
     read_sections,
     runs_of,
     shared_options,
+    typed,
 )
 from angle_data.calling.interrupts import EXIT_INTERRUPTED, like_ctrl_c, said_of
 from angle_data.errors import AngleError, InputError, StoppedError
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     import typer
 
 _OF_DISKS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # they come without the name of a file, too
+
+_ASKS = {"--help", "--version"}
 
 
 def make_app(program: str, about: str) -> typer.Typer:
@@ -63,7 +66,9 @@ def run_app(app: Callable[..., Any], program: str) -> None:
     options = dict[str, Any]()
     try:
         with like_ctrl_c():
-            options |= _default_map(cast("typer.Typer", app), Path())
+            # Help and version are for those, too, who look for a slip in the file.
+            with suppress(InputError) if _ASKS & {*sys.argv} else nullcontext():
+                options |= _default_map(cast("typer.Typer", app), Path())
             app(**({"default_map": options} if options else {}))
     except AngleError as error:
         # A limit that was reached is no error.
@@ -106,17 +111,19 @@ def _default_map(app: typer.Typer, folder: Path) -> dict[str, Options]:
     for name, section in read_sections(folder).items():
         if (command := known.get(name)) is None:
             continue  # of the other program
-        several = {p.name: getattr(p, "multiple", False) or p.nargs == -1 for p in command.params}
+        names = {p.name.rstrip("_"): p.name for p in command.params}  # `as` is the parameter `as_`
+        several = {p.name for p in command.params if getattr(p, "multiple", False) or p.nargs == -1}
         flags = {p.name for p in command.params if getattr(p, "is_flag", False)}
         place = f"{folder / PROJECT_FILE}: [{name}]"
         for run in runs_of(section).values():
-            check_known(run, several, place)
+            check_known(run, names, place)
             for option, value in run.items():
-                if isinstance(value, bool) and option not in flags:  # else a number would read it as 1 or 0
-                    flag = option.replace("_", "-")
-                    raise InputError(f"{place} {flag} takes a value, got {str(value).lower()}")
+                if (
+                    isinstance(value, bool) and names[option] not in flags
+                ):  # else a number would read it as 1 or 0
+                    raise InputError(f"{place} {typed(option)} takes a value, got {str(value).lower()}")
         found[name] = {
-            option: [value] if several[option] and not isinstance(value, list) else value
+            names[option]: [value] if names[option] in several and not isinstance(value, list) else value
             for option, value in shared_options(section).items()
         }
     return found

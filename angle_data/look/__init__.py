@@ -2,6 +2,7 @@
 
 In reading order:
 
+- `config`: the options of both commands
 - `command`: the commands `angle-data show` and `angle-data grade`
 - `read`: rows of any run, ensemble, data set or file as items, and a sample spread over their kinds
 - `show`: counts and a sample on the terminal, as JSON, and on the page `show.html`; fills a page

@@ -2,35 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from angle_data.calling.defaults import PROJECT_FILE
-from angle_data.calling.options import check_values, option, paths_option, with_options
+from angle_data.calling.options import with_options
 from angle_data.errors import InputError
+from angle_data.look.config import ON_A_PAGE, SHOWN, GradeConfig, ShowConfig
 
 if TYPE_CHECKING:
     from angle_data.look.grade import Drawn
 
-_SHOWN = 20
-_ON_A_PAGE = 500
-_DATA = "Output folder of any angle-data command, or a file of pairs."
-_SEED = "Random seed for the draw."
 _DRAW = "give DATASET and --out my.csv to draw pairs, or only --finish my.csv at the end"
-
-
-@dataclass(frozen=True, slots=True)
-class ShowConfig:
-    """What `show` needs, see its options."""
-
-    data: Path = option(_DATA, metavar="RUN|DATASET", argument=True)  # noqa: RUF009
-    n: int | None = option("Number of items to show.", None, shown=f"{_SHOWN}, with --html {_ON_A_PAGE}")
-    reason: str | None = option("Show only items with this reason, flag or other word from the counts.", None)
-    annotator: str | None = option("Show only items by this annotator or grader.", None)
-    seed: int = option(_SEED, 0)
-    html: Path | None = option("Write an HTML page to filter and search in a browser.", None)  # noqa: RUF009
 
 
 @with_options(ShowConfig)
@@ -54,45 +39,12 @@ def run_show(config: ShowConfig) -> tuple[dict[str, Any], str]:
     html = config.html
     if html is not None:
         check_ending("--html", html, ".html")
-    wanted = config.n if config.n is not None else _SHOWN if html is None else _ON_A_PAGE
+    wanted = config.n if config.n is not None else SHOWN if html is None else ON_A_PAGE
     found = look(config.data, n=wanted, reason=config.reason, annotator=config.annotator, seed=config.seed)
     if html is None:
         return found, as_text(found)
     write_page(html, "show", found)
     return found, f"{len(found['items']):,} of {found['matching']:,} in {html}"
-
-
-@dataclass(frozen=True, slots=True)
-class GradeConfig:
-    """What `grade` needs, see its options."""
-
-    data: Path | None = option(_DATA, None, metavar="DATASET|FILE", argument=True)  # noqa: RUF009
-    n: int = option("Number of pairs to draw, at least 2.", 150, ge=2)
-    out: Path | None = option(  # noqa: RUF009
-        "CSV to fill in; the page is the .html next to it. A .jsonl: records for Argilla.", None
-    )
-    dev_share: float = option("Share of the pairs to use as dev pairs.", 0.5, gt=0, lt=1)
-    graded: tuple[Path, ...] = paths_option(
-        "Pairs that you graded before, so that they are not drawn again: CSV. Repeatable.", ()
-    )
-    seed: int = option(_SEED, 0)
-    csv: bool = option(
-        "Serve nothing: write a CSV for a spreadsheet, and a page whose grades are downloaded.",
-        False,
-    )
-    no_browser: bool = option("Show the address of the page, but open no browser.", False)
-    verdict: bool = option(
-        "Check labels: say duplicate, not or unsure. --finish then gives the error rate of the labels.", False
-    )
-    finish: Path | None = option(  # noqa: RUF009
-        "Filled-in CSV, or .json exported by Argilla: write its dev and test pairs.", None
-    )
-    second: Path | None = option(  # noqa: RUF009
-        "With --finish: the same CSV filled in by a second person. How far do the two agree?", None
-    )
-
-    def __post_init__(self) -> None:
-        check_values(self)
 
 
 @with_options(GradeConfig)

@@ -19,6 +19,7 @@ from typing import Any
 
 from angle_data.errors import InputError
 from angle_data.jsonl import replace_file
+from angle_data.look.config import GradeConfig
 from angle_data.look.read import ShownItem, Stratum, count, find, items_of, spread
 from angle_data.look.show import check_ending, write_page
 from angle_data.records import GRADE_SCALE, MEANINGS, OPPOSITES, PURPOSES, SCALE
@@ -59,8 +60,7 @@ def draw_pairs(
     order that tells nothing, and with how many each fifth gave. Those in files of `graded` pairs are not
     drawn again: together with them, a random sample of the same seed stays one.
     """
-    if n < 2 or not 0 < dev_share < 1:
-        raise InputError(f"--n must be at least 2, --dev-share between 0 and 1; got {n} and {dev_share:g}")
+    GradeConfig(n=n, dev_share=dev_share)  # it knows their ranges, also for callers without a config
     _, files = find(data)
     counts = count(files)
     known = {key for path in graded for key in _keys_of(path)}

@@ -20,7 +20,7 @@ from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.annotators.transport import service_headers
 from angle_data.calling.checks import errors_of
 from angle_data.calling.defaults import PROJECT_FILE, Options, shared_options
-from angle_data.calling.options import make, with_defaults, wrong_values
+from angle_data.calling.options import make, path_of, with_defaults, wrong_values
 from angle_data.ensembling.config import EnsembleConfig
 from angle_data.errors import AngleError, InputError
 from angle_data.labelling.config import LabelConfig, ScoreConfig
@@ -28,7 +28,7 @@ from angle_data.labelling.label import LabelJob
 from angle_data.labelling.mine import MineConfig
 from angle_data.labelling.prompts import load_prompt, load_prompts
 from angle_data.labelling.score import prompt_path
-from angle_data.look.command import GradeConfig
+from angle_data.look.config import GradeConfig
 from angle_data.look.grade import SHEET_SPLITS, split_file
 from angle_data.project.steps import COMMANDS, Step
 from angle_data.records import read_run_file
@@ -147,7 +147,7 @@ def _missing(files: Iterable[tuple[str, str]], written: Collection[Path]) -> lis
     found = list[InputError]()
     for name, file in files:
         path = Path(file)
-        if not (any(path.is_relative_to(out) for out in written) or path.expanduser().exists()):
+        if not (any(path.is_relative_to(out) for out in written) or path_of(path).exists()):
             said = (
                 f"{name.replace('_', '-')}: {file} is not there, seen from the project, and no step "
                 "before writes it; put it back, or correct its path (was the project moved?)"

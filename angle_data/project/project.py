@@ -14,7 +14,8 @@ from angle_data.calling.defaults import PROJECT_FILE, read_sections, shared_opti
 from angle_data.calling.notebook import check_names
 from angle_data.calling.options import make, path_of, with_defaults
 from angle_data.errors import InputError
-from angle_data.look.command import GradeConfig, draw_sheet, grade
+from angle_data.look.command import draw_sheet, grade
+from angle_data.look.config import GradeConfig
 from angle_data.project.checking import problems, ready, section_errors
 from angle_data.project.start import StartConfig, answered, proposals, write_project
 from angle_data.project.status import ProjectStatus, spent_usd, status_of

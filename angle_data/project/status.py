@@ -9,6 +9,7 @@ from shlex import quote
 from typing import Any
 
 from angle_data.calling.defaults import Options, shared_options
+from angle_data.calling.options import is_path
 from angle_data.jsonl import loads
 from angle_data.look.grade import SHEET_SPLITS, split_file
 from angle_data.project.steps import ASKING, Step
@@ -46,7 +47,8 @@ def status_of(
 ) -> ProjectStatus:
     """Return where a project is; `steps` are those of its `sections`, `problems` what is in their way."""
     rows = [_row_of(folder, step) for step in steps]
-    model = Path(shared_options(sections.get("fit", {})).get("out", "model"))
+    out: Any = shared_options(sections.get("fit", {})).get("out")
+    model = Path(out if is_path(out) else "model")  # what is no path is among the problems
     rows.append(("model", _model(folder, model)))
     runs = [folder / step.out for step in steps if step.command in ASKING]
     usd = None if any(map(_is_unpriced, runs)) else sum(map(spent_usd, runs))

@@ -9,7 +9,7 @@ from pathlib import Path
 from shlex import quote
 
 from angle_data.calling.defaults import PROJECT_FILE, Options, check_known, command_words, runs_of
-from angle_data.calling.options import NOT_OPTIONS
+from angle_data.calling.options import NOT_OPTIONS, is_path
 from angle_data.ensembling.command import ensemble
 from angle_data.errors import InputError
 from angle_data.labelling.command import llm_label, llm_score, mine
@@ -82,7 +82,8 @@ def steps_of(sections: Mapping[str, Options], folder: Path) -> list[Step]:
     The order is that of `COMMANDS`, but a step that reads what another writes comes after it.
 
     Raises:
-        InputError: A section has an option that its command has not, or lacks one that it needs.
+        InputError: A section has an option that its command has not, lacks one that it needs, or names
+            a file by what is no path.
     """
     steps = []
     for command, function in COMMANDS.items():
@@ -94,7 +95,11 @@ def steps_of(sections: Mapping[str, Options], folder: Path) -> list[Step]:
             check_known(options, known.keys() - NOT_OPTIONS, place)
             if missing := [name for name in [*needed, "out"] if name not in {*options, *NOT_OPTIONS}]:
                 raise InputError(f"{place} lacks {missing[0].replace('_', '-')}; add it")
-            steps.append(Step(command, options, name))
+            step = Step(command, options, name)
+            for option, path in [*step.reads, ("out", options["out"])]:
+                if not is_path(path):
+                    raise InputError(f"{place} {option.replace('_', '-')} must be a path, got {path!r}")
+            steps.append(step)
     if not steps:
         raise InputError(f"{folder / PROJECT_FILE} has no section of a step; see `angle-data start --help`")
     return _in_order(steps, folder)

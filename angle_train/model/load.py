@@ -308,16 +308,35 @@ def check_model_path(id_or_path: str) -> bool:
         raise InputError(f"{path} is a file; give the directory of a model, or its id on the hub")
     if path.is_absolute() or id_or_path.startswith((".", "~")) or id_or_path.count("/") > 1:
         raise InputError(f"model directory {id_or_path} does not exist; check the path")
+    _hub_ids(id_or_path)
     return False
+
+
+def _hub_ids(name: str) -> list[str]:
+    """Return what a name may be on the hub; Sentence Transformers' own models have short names, too.
+
+    An `InputError` where it is no hub id.
+    """
+    from huggingface_hub.errors import HFValidationError
+    from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
+
+    names = [name] if "/" in name else [name, f"sentence-transformers/{name}"]
+    try:
+        for each in names:
+            validate_repo_id(each)
+    except HFValidationError:
+        raise InputError(f"{name!r} is neither a local directory nor a hub id") from None
+    return names
 
 
 def is_cached(id_or_path: str) -> bool:
     """Return whether the hub's cache has a model, by its id or by Sentence Transformers' short name."""
     from huggingface_hub import try_to_load_from_cache
 
-    names = [id_or_path] if "/" in id_or_path else [id_or_path, f"sentence-transformers/{id_or_path}"]
     files = ("modules.json", "config.json")
-    return any(isinstance(try_to_load_from_cache(name, file), str) for name in names for file in files)
+    return any(
+        isinstance(try_to_load_from_cache(name, file), str) for name in _hub_ids(id_or_path) for file in files
+    )
 
 
 def check_model(id_or_path: str) -> bool:
@@ -328,18 +347,14 @@ def check_model(id_or_path: str) -> bool:
     if check_model_path(id_or_path):
         return False
     from huggingface_hub import HfApi
-    from huggingface_hub.errors import HFValidationError, RepositoryNotFoundError
+    from huggingface_hub.errors import RepositoryNotFoundError
 
     from angle_data.tables import TOKEN_REFUSED
 
-    # Short names are Sentence Transformers' own models, too. One request each: loading would otherwise retry
-    # every file of the model for minutes without a network.
-    names = [id_or_path] if "/" in id_or_path else [id_or_path, f"sentence-transformers/{id_or_path}"]
-    for name in names:
+    # One request each: loading would otherwise retry every file of the model for minutes without a network.
+    for name in _hub_ids(id_or_path):
         try:
             HfApi().model_info(name, timeout=10)
-        except HFValidationError:
-            raise InputError(f"{id_or_path!r} is neither a local directory nor a hub id") from None
         except RepositoryNotFoundError:
             continue
         except Exception as error:  # noqa: BLE001 - the hub's HTTP library, and so its errors, differ

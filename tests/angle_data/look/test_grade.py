@@ -71,9 +71,18 @@ def test_grades_and_issues_can_be_graded_too(grades, issues):
     assert draw_pairs(issues, n=4)[1] == {"0 to 0.2": 2, "0.8 to 1": 2}
 
 
-@pytest.mark.parametrize("options", [{"n": 1}, {"n": 9, "dev_share": 1.0}, {"n": 2, "dev_share": 0.1}])
-def test_numbers_that_leave_a_split_empty_are_refused(pairs, options):
-    with pytest.raises(InputError, match="--dev-share"):
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"n": 1}, "^--n must be at least 2, got 1$"),
+        ({"n": -1}, "^--n must be at least 2, got -1$"),
+        ({"n": 9, "dev_share": 1.0}, r"^--dev-share must be more than 0 and less than 1, got 1\.0$"),
+        ({"n": 9, "dev_share": float("nan")}, "^--dev-share must be more than 0 and less than 1, got nan$"),
+        ({"n": 2, "dev_share": 0.1}, "leave none for dev; provide more pairs, or change --dev-share$"),
+    ],
+)
+def test_numbers_that_leave_a_split_empty_are_refused(pairs, options, said):
+    with pytest.raises(InputError, match=said):
         draw_pairs(pairs, **options)
 
 

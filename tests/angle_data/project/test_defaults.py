@@ -91,3 +91,46 @@ def test_the_command_line_counts_more_than_angle_toml_and_is_named_by_itself():
     wrong = run_here(train, *command, "x")
     assert wrong.returncode == 2
     assert "Invalid value for '--batch-size'" in wrong.stderr
+
+
+def test_an_option_whose_name_is_a_word_of_python_is_known_by_its_flag():
+    command = ["encode", "--model", "m", "--texts", "notes.txt", "--out", "o"]
+    for line, said in (
+        ('as = "querry"', '[encode] as = "querry": '),
+        ("as = true", "[encode] as takes a value, got true"),
+        ('ass = "query"', "[encode] has no option 'ass'; did you mean as?"),
+        ('as- = "query"', "[encode] has no option 'as-'; did you mean as?"),
+    ):
+        Path("angle.toml").write_text(f"[encode]\n{line}\n")
+        done = run_here(train, *command)
+        assert done.returncode == 1
+        assert f"error: angle.toml: {said}" in done.stderr
+    Path("angle.toml").write_text('[encode]\nas = "query"\n')
+    assert "angle.toml: --as query" in run_here(train, *command).stderr.splitlines()
+    # Were it not for the flag, the slip in the file would be told.
+    Path("angle.toml").write_text('[encode]\nas = "querry"\n')
+    assert "querry" not in run_here(train, *command, "--as", "query").stderr
+
+
+@pytest.mark.parametrize("content", ["[tool]\nx = 1\n", "[encode]\nfoo = 3\n[show]\nfoo = 3\n", "no TOML"])
+def test_a_slip_in_angle_toml_leaves_help_and_version(content):
+    Path("angle.toml").write_text(content)
+    for program, command in ((main, "show"), (train, "encode")):
+        assert "Usage: " in run_here(program, "--help").stdout
+        assert "Usage: " in run_here(program, command, "--help").stdout
+        assert run_here(program, "--version").stdout.startswith("angle-toolkit ")
+        assert "error: angle.toml" in run_here(program, command).stderr
+
+
+def test_an_unknown_option_stops_the_program_of_its_section_and_is_named_by_status():
+    step = "[llm-label]\nmodel = 'gpt-4o'\ntexts = 'notes.txt'\nout = 'o'\n"
+    Path("angle.toml").write_text(f"{step}[fit]\nfoo-bar = 3\n")
+    said = "angle.toml: [fit] has no option 'foo-bar'"
+    assert said in run_here(train, "encode").stderr
+    assert said not in run_here(main, "show", "notes.txt").stderr
+    assert said in run_here(main, "status").stdout
+    Path("angle.toml").write_text("[llm-label]\nfoo-bar = 3\n")
+    said = "angle.toml: [llm-label] has no option 'foo-bar'"
+    for command in ("show", "status"):
+        done = run_here(main, command, *(["notes.txt"] if command == "show" else []))
+        assert (done.returncode, said in done.stderr) == (1, True)

@@ -5,6 +5,7 @@ import csv
 import pytest
 
 from angle_data import Project
+from angle_data.errors import InputError
 
 
 @pytest.fixture
@@ -112,3 +113,39 @@ def test_a_teacher_of_the_hub_is_warned_of_as_a_backbone_is(project, caplog, mon
         "nothere/model is not in the cache, and HF_HUB_OFFLINE forbids to fetch it: fit will need teacher"
         in (caplog.text)
     )
+
+
+def test_the_home_folder_of_nobody_is_a_folder_that_is_not_there(project):
+    found = to_mend(
+        project,
+        ("../notes.csv", "~nouser/notes.csv"),
+        ('data = ["runs/pairs"]\nbackbone', 'data = ["~nouser/pairs"]\nbackbone'),
+        ("drop-leaks", 'dev-search = ["~nouser/search"]\ndrop-leaks'),
+    )
+    gone = "texts: ~nouser/notes.csv is not there"
+    begin(
+        found,
+        f"[llm-label.structured] {gone}",
+        f"[llm-label.contrast] {gone}",
+        "[fit] ~nouser/search does not exist",
+        "[fit] data: ~nouser/pairs is not there",
+    )
+
+
+@pytest.mark.parametrize("value", ["-1", "[3]", "1e999", "[[]]"])
+@pytest.mark.parametrize(
+    ("old", "section", "option"),
+    [
+        ('"../notes.csv"', "llm-label.structured", "texts"),
+        ('["runs/grades"]', "ensemble", "scores"),
+        ('"runs/grades"\n', "llm-score", "out"),
+    ],
+)
+def test_what_is_no_path_is_one_line(project, old, section, option, value):
+    with pytest.raises(InputError, match=rf"\[{section}\] {option} must be a path, got "):
+        to_mend(project, (f"{option} = {old}", f"{option} = {value}\n"))
+
+
+@pytest.mark.parametrize("value", ["-1", "[]", '["model"]'])
+def test_a_model_folder_that_is_no_path_is_to_be_mended(project, value):
+    begin(to_mend(project, ('out = "model"', f"out = {value}")), "[fit] --out must be of type Path, got ")
