@@ -56,7 +56,11 @@ def check(command, monkeypatch):
         return  # a script as it was at that commit
     if program == "make":
         makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-        assert all(re.search(rf"^{target}:", makefile, re.M) for target in arguments), command
+        targets = [word for word in arguments if "=" not in word]
+        assert all(re.search(rf"^{target}:", makefile, re.M) for target in targets), command
+        scripts = "".join(file.read_text(encoding="utf-8") for file in ROOT.glob("examples/*/*.sh"))
+        for name, _, _ in (word.partition("=") for word in arguments if "=" in word):
+            assert re.search(rf"^{name} \?=", makefile, re.M) or f"${{{name}:-" in scripts, command
     elif program in PROGRAMS:
         context = PROGRAMS[program].commands[arguments[0]].make_context(arguments[0], arguments[1:])
         expand_names(without_placeholders(context.params.get("task") or []))
