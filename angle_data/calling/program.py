@@ -118,9 +118,8 @@ def _default_map(app: typer.Typer, folder: Path) -> dict[str, Options]:
         for run in runs_of(section).values():
             check_known(run, names, place)
             for option, value in run.items():
-                if (
-                    isinstance(value, bool) and names[option] not in flags
-                ):  # else a number would read it as 1 or 0
+                # A number would read true as 1.
+                if isinstance(value, bool) and names[option] not in flags:
                     raise InputError(f"{place} {typed(option)} takes a value, got {str(value).lower()}")
         found[name] = {
             names[option]: [value] if names[option] in several and not isinstance(value, list) else value

@@ -25,7 +25,7 @@ from angle_train.data.pairs import PairSet, distinct_names, load_pairs
 log = logging.getLogger("angle.fit")
 
 FEWEST = 5
-"""Sources that a labelled guard must have: resamples of fewer tell no chance from a loss."""
+"""Sources, or different texts on either side, of a labelled guard: fewer tell no loss from chance."""
 _DEGREES = {"paraphrase": 1.0, "changed": 0.5, "topic": 0.25}  # of similarity to `text`; strangers have 0
 _OWN_TEXTS, _OWN_SHARE = 200, 4  # so many of the user's texts are held out at most, and one of so many
 _NEAREST, _NEAR = 1, 20  # ranks of the texts that a text stands with
