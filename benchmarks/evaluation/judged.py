@@ -1,6 +1,7 @@
 """Judged evaluation: how wide and how right its intervals are, and those of pairs that share texts.
 
     python benchmarks/evaluation/judged.py made        # grades and models that are made up
+    python benchmarks/evaluation/judged.py equal       # the same, of two models that are equally good
     python benchmarks/evaluation/judged.py real --mpnet MPNET   # STS-B: people, an LLM, real models
     python benchmarks/evaluation/judged.py domains --mpnet MPNET   # four domains that people labelled
     python benchmarks/evaluation/judged.py folds       # beside k-fold, which `fit --human` does
@@ -8,7 +9,8 @@
 
 Each row is `--draws` samples: of how many the 95 % interval holds the truth (`coverage`), how wide it is
 beside the interval by people's grades alone (`width`), and how many graded pairs would make that as sure
-(`like`). `naive` trusts the language model's grades.
+(`like`). `naive` trusts the language model's grades. `better` is how often the new model is called better:
+where both are equally good, a false adoption.
 `real` and `domains` need ANGLE_BENCH_DATA (see ../README.md), `real` with llm-stsb/grader-m-validation.jsonl
 in it. `domains` takes the grades of ../domains, which are of the training splits, and people's labels.
 """
@@ -60,6 +62,8 @@ GRADERS: dict[str, Callable[[np.random.Generator, Array, Array], Array]] = {
 """Grades of a language model, from what people mean and what the new model says of the pairs."""
 DISTANCES = {"far": (0.9, 0.55, 0.4), "near": (0.7, 0.6, 0.8)}
 """Noise of the old and of the new model, and the share of it that they have in common."""
+EQUAL = {"equal, unlike": (0.6, 0.6, 0.2), "equal, alike": (0.6, 0.6, 0.8)}
+"""The same of models that are equally good."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +94,7 @@ def _halves(grades: Array) -> Array:
 def made_world(grader: str, distance: str, size: int = _POPULATION, seed: int = 0) -> World:
     """Return a world of that grader and that distance of the models."""
     rng = np.random.default_rng(seed)
-    old, new, common = DISTANCES[distance]
+    old, new, common = (DISTANCES | EQUAL)[distance]
     meant = 5 * rng.beta(0.7, 0.9, size)
     both = np.sqrt(common) * rng.normal(0, 1, size)
     models = {
@@ -121,6 +125,7 @@ def measured(
         rows.append(
             [
                 *(value for figure in (alone, surer, naive) for value in _held(figure, truth)),
+                *(_better(figure) for figure in (alone, surer, naive)),
                 counts_like(graded, alone, surer),
                 figures.agreement.value,
                 0.0 if why else found["new"][1],
@@ -128,6 +133,7 @@ def measured(
             ]
         )
     names = ("alone", "alone_width", "coverage", "width", "naive", "naive_width")
+    names += ("alone_better", "better", "naive_better")
     found_ = dict(zip((*names, "like", "agreement", "weight", "unused"), np.mean(rows, axis=0), strict=True))
     found_["width"] /= found_["alone_width"]
     return {name: round(float(value), 3) for name, value in found_.items()}
@@ -138,9 +144,15 @@ def _held(figure: Drawn, truth: float) -> tuple[bool, float]:
     return interval.low <= truth <= interval.high, interval.high - interval.low
 
 
-def made(draws: int, numbers: tuple[int, ...] = _NUMBERS) -> Iterator[dict[str, object]]:
+def _better(figure: Drawn) -> bool:
+    return interval_around(figure.value, figure.drawn).low > 0
+
+
+def made(
+    draws: int, numbers: tuple[int, ...] = _NUMBERS, distances: Sequence[str] = tuple(DISTANCES)
+) -> Iterator[dict[str, object]]:
     """Yield a row for every grader, distance and number of graded pairs, with 300 judged ones."""
-    for distance in DISTANCES:
+    for distance in distances:
         for grader in GRADERS:
             world = made_world(grader, distance)
             said = {"grader": grader, "distance": distance, "truth": world.truth, "judge": world.by_grader}
@@ -343,13 +355,14 @@ def _four_ways(
 def main() -> None:
     """Print the rows of a part, and keep them."""
     parser = options(__doc__)
-    parser.add_argument("part", choices=("made", "real", "domains", "folds", "sharing"))
+    parser.add_argument("part", choices=("made", "equal", "real", "domains", "folds", "sharing"))
     parser.add_argument("--draws", type=int, default=100, help="samples for each row")
     parser.add_argument("--mpnet", help="folder of all-mpnet-base-v2")
     parser.add_argument("--graded", type=int, nargs="+", default=_NUMBERS, help="numbers of graded pairs")
     asked: argparse.Namespace = parser.parse_args()
     found = {
         "made": lambda: made(asked.draws, tuple(asked.graded)),
+        "equal": lambda: made(asked.draws, tuple(asked.graded), tuple(EQUAL)),
         "real": lambda: real(asked.draws, asked.mpnet),
         "domains": lambda: of_domains(asked.draws, asked.graded, asked.mpnet),
         "folds": lambda: folds(asked.draws),

@@ -52,6 +52,7 @@ PARTS: dict[str, dict[str, tuple[str, str, int | None]]] = {
         "mrpc": ("mrpc", "train", None),
         "sick": ("sick-r", "train", None),
         "stsb": ("stsb", "validation", None),
+        "definitions": ("sts12/surprise.OnWN", "test", None),
     },
     "test": {
         "bug-titles": ("bug-duplicates", "validation", None),
@@ -60,9 +61,12 @@ PARTS: dict[str, dict[str, tuple[str, str, int | None]]] = {
         "mrpc": ("mrpc", "test", None),
         "sick": ("sick-r", "test", 1500),
         "stsb": ("stsb", "test", None),
+        "definitions": ("sts13/OnWN", "test", None),
+        "student-answers": ("sts15/answers-students", "test", None),
+        "beliefs": ("sts15/belief", "test", None),
     },
 }
-"""Part -> guard -> data set, split, and how many pairs, drawn once; none for all."""
+"""Part -> guard -> data set, or a part of one, split, and how many pairs, drawn once; none for all."""
 _CHARACTERS = 2_000  # of a whole report
 
 
@@ -74,7 +78,10 @@ def guards(part: str) -> list[str]:
     files = []
     for name, (data, split, most) in PARTS[part].items():
         found: list[dict[str, Any]] = []
+        data, _, subset = data.partition("/")
         for row in rows_of(data_folder() / "data" / data / f"{split}.jsonl.gz"):
+            if subset and row["subset"] != subset:
+                continue
             one, other = (
                 row[field] for field in row if field in ("sentence1", "sentence2", "text1", "text2")
             )
