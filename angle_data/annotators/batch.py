@@ -238,7 +238,9 @@ class OpenAIBatch(Annotator):
 
         Replies to other requests stay in the run directory until they are asked.
         """
-        left, kept, strange = dict.fromkeys(part.keys), list[str](), 0
+        left = dict.fromkeys(part.keys)
+        kept = list[str]()
+        strange = 0
         paths = filter(Path.exists, self._state.results(part))
         for row in (row for path in paths for row in _rows(path)):
             key = str(row.get("custom_id"))

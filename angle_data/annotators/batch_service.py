@@ -60,7 +60,9 @@ log = logging.getLogger("angle.annotators")
 _T = TypeVar("_T")
 
 _ENDPOINT: Final = "/v1/chat/completions"
-_ATTEMPTS, _ATTEMPTS_UNREACHED, _ATTEMPTS_429 = 6, 3, 20
+_ATTEMPTS = 6
+_ATTEMPTS_UNREACHED = 3
+_ATTEMPTS_429 = 20
 _TIMEOUT_S, _CONNECT_S = 120.0, 10.0
 _PAGE = 100
 _RUN, _PART = "angle_run", "angle_part"

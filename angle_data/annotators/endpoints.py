@@ -48,7 +48,9 @@ class Endpoint:
     """
 
     def __init__(self, name: str, limiter: Limiter, form: Form) -> None:
-        self.name, self.limiter, self.form = name, limiter, form
+        self.name = name
+        self.limiter = limiter
+        self.form = form
         self.url = url_at(name, CHAT_PATH)
         self.reached = self.worked = self.probing = False
         self.down_since = math.inf

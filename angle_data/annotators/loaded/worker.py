@@ -203,7 +203,9 @@ class ChunkServer:
     """
 
     def __init__(self, name: str, engine: str, arguments: Mapping[str, Any]) -> None:
-        self._name, self._class, self._arguments = name, engine, arguments
+        self._name = name
+        self._class = engine
+        self._arguments = arguments
         self._engine: Engine | None = None
         self._error = ""
 
@@ -246,7 +248,9 @@ class Refusals:
     """Tells when the engine of this name refuses everything."""
 
     def __init__(self, name: str) -> None:
-        self._name, self._replied, self._refused = name, False, Counter[str]()
+        self._name = name
+        self._replied = False
+        self._refused = Counter[str]()
 
     def check(self, outcomes: list[Reply | Failure]) -> None:
         """Raise an error where five requests at least were refused, all alike, and none was answered."""

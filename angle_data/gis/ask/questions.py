@@ -118,7 +118,8 @@ class _Doubts:
 
 
 def _of_issue(store: Store, scan: Scan, node: Node, doubts: _Doubts) -> Iterator[Question]:
-    repo, number, hosts = scan.repos[node[0]].name, node[1], hosts_of(scan.web)
+    repo, number = scan.repos[node[0]].name, node[1]
+    hosts = hosts_of(scan.web)
     thread = [one for one in store.comments(*node) if one.minimized not in WORTHLESS]
     doubtful = {one.body: one for one in reversed(thread) if doubts.has(one, repo, hosts)}
     for comment in reversed(doubtful.values()):

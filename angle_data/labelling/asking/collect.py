@@ -91,7 +91,9 @@ class Collector:
         # Recorded replies cost nothing.
         self._useless = UselessInARow(job, job.spec.max_useless if job.spec.engine != "recorded" else 0)
         self._failed: dict[str, ChatRequest] = {}  # without those that no recorded reply answers
-        self._job, self._spec, self._journal, self._ledger = job, job.spec, journal, ledger
+        self._job, self._spec = job, job.spec
+        self._journal = journal
+        self._ledger = ledger
         self._progress = Progress(f"{job.command} {job.spec.model}", job.total)
         self._anew: set[str] = set()
         self._open = self._open_requests()

@@ -37,7 +37,8 @@ def read_run(job: Job) -> dict[str, Any]:
         InputError: The folder is another annotator's or command's, no run folder at all or one without its
             journal, or its requests are in batches that another engine would not fetch.
     """
-    run, model, path = job.run, job.spec.model, job.run / _NAME
+    run, model = job.run, job.spec.model
+    path = run / _NAME
     if job.spec.engine != "batch" and (rows := open_requests(run)):
         raise InputError(
             f"{run} has {counted(rows, 'request')} in batches that are not fetched; finish it with --engine "

@@ -47,7 +47,8 @@ class SessionResult:
     def __str__(self) -> str:
         """Show it to people, without needless zeros."""
         counts = {name: count for name, count in self.counts.items() if name not in ("tokens", "usd")}
-        failed, rejected, degrees = counts.pop("failed"), counts.pop("rejected"), counts.pop("degrees", {})
+        failed, rejected = counts.pop("failed"), counts.pop("rejected")
+        degrees = counts.pop("degrees", {})
         always = ("requests", "asked", "kept")
         shown = {name: count for name, count in counts.items() if count or name in always}
         shown |= {f"failed: {kind}": count for kind, count in failed.items()}
