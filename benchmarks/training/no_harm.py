@@ -7,8 +7,9 @@
 
 Trains on the demo's pairs by the recipe `opposites`, with values of the recipe as `angle-train fit` takes
 them, and measures without a guard refusing anything (guard_loss=100): the demo's pairs of that part, and
-labelled guards (../log/no-harm.md). Finished runs are not repeated. The part `train` has the demo's dev pairs
-and whole training splits, thousands of pairs, which tell a loss of a point from none.
+labelled guards (../log/no-harm.md). Finished runs are not repeated. The part `train` has the demo's dev
+pairs, whole training splits, thousands of pairs, which tell a loss of a point from none, and what STS 2012 to
+2015 have of other kinds of text (../log/demo-passes.md).
 """
 
 from __future__ import annotations
@@ -52,7 +53,14 @@ PARTS: dict[str, dict[str, tuple[str, str, int | None]]] = {
         "mrpc": ("mrpc", "train", None),
         "sick": ("sick-r", "train", None),
         "stsb": ("stsb", "validation", None),
-        "definitions": ("sts12/surprise.OnWN", "test", None),
+        "definitions-2012": ("sts12/surprise.OnWN", "test", None),
+        "definitions-2013": ("sts13/OnWN", "test", None),
+        "parliament": ("sts12/SMTeuroparl", "test", None),
+        "news-translated": ("sts12/surprise.SMTnews", "test", None),
+        "headlines": ("sts15/headlines", "test", None),
+        "forum-answers": ("sts15/answers-forums", "test", None),
+        "student-answers": ("sts15/answers-students", "test", None),
+        "beliefs": ("sts15/belief", "test", None),
     },
     "test": {
         "bug-titles": ("bug-duplicates", "validation", None),
@@ -61,9 +69,6 @@ PARTS: dict[str, dict[str, tuple[str, str, int | None]]] = {
         "mrpc": ("mrpc", "test", None),
         "sick": ("sick-r", "test", 1500),
         "stsb": ("stsb", "test", None),
-        "definitions": ("sts13/OnWN", "test", None),
-        "student-answers": ("sts15/answers-students", "test", None),
-        "beliefs": ("sts15/belief", "test", None),
     },
 }
 """Part -> guard -> data set, or a part of one, split, and how many pairs, drawn once; none for all."""
