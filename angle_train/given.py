@@ -257,16 +257,21 @@ def _checks_of_recipe(given: FitOptions) -> Iterator[Callable[[], object]]:
         yield partial(parse_settings, (), {MERGE_BACK if name == "merge_back" else name: one})
     for setting in given.setting or ():
         yield partial(parse_settings, [setting])
-    yield partial(_check_recipe, given)
+    yield partial(_recipe_of, given)
+    yield partial(_check_overrides, given)
 
 
-def _check_recipe(given: FitOptions) -> None:
-    _, values = split_values(given)
+def _recipe_of(given: FitOptions) -> Recipe:
     if not isinstance(given.recipe, str | None):
         raise InputError(f"recipe must be a name or a .toml file, got {given.recipe!r}")
-    named = None if given.recipe is None else find_recipe(os.path.expanduser(given.recipe))
-    recipe = Recipe() if named is None else Recipe.from_toml(named)
-    recipe.with_overrides(values)
+    if given.recipe is None:
+        return Recipe()
+    return Recipe.from_toml(find_recipe(os.path.expanduser(given.recipe)))
+
+
+def _check_overrides(given: FitOptions) -> None:
+    _, values = split_values(given)
+    _recipe_of(given).with_overrides(values)
 
 
 def _check_device(device: str | None) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from angle_data.errors import AngleError
+from angle_data.errors import AngleError, InputError
 
 
 def errors_of(checks: Iterable[Callable[[], object]]) -> list[AngleError]:
@@ -15,4 +15,7 @@ def errors_of(checks: Iterable[Callable[[], object]]) -> list[AngleError]:
             check()
         except AngleError as error:
             found.setdefault(str(error), error)
+        except OSError as error:  # such as a name that is too long
+            said = f"{error.filename}: {error.strerror}"
+            found.setdefault(said, InputError(said))
     return [*found.values()]

@@ -8,6 +8,7 @@ of them, which `angle-train`'s `--judged` corrects.
 from __future__ import annotations
 
 import csv
+import logging
 import os
 import re
 from collections import Counter
@@ -25,6 +26,8 @@ from angle_data.look.show import check_ending, write_page
 from angle_data.records import GRADE_SCALE, MEANINGS, OPPOSITES, PURPOSES, SCALE
 from angle_data.tables import guarded, read_table, unguarded
 from angle_data.text import content_id, counted, pair_key, stable_hash
+
+log = logging.getLogger("angle.grade")
 
 SHEET_SPLITS = ("dev", "test")
 SHEET_COLUMNS = ("sentence1", "sentence2", "score")
@@ -99,6 +102,10 @@ def judged_in(sheet: Path) -> Path | None:
     _, row = next(iter(read_table(sheet)), ("", {}))
     named = unguarded(row.get(_JUDGED) or "")
     run = Path(os.path.normpath(sheet.parent / named))  # from wherever the command is given
+    if named and not is_judged(run):
+        log.warning(
+            "warning: %s: the run that graded its pairs, %s, is not there; give it with --judged", sheet, run
+        )
     return run if named and is_judged(run) else None
 
 

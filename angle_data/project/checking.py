@@ -44,6 +44,10 @@ OF_OTHER_PROGRAMS = {"fit": "angle_train.given:look_at_section"}
 """Sections of another program -> "module:function": options and place in, errors and files read out."""
 
 
+_WHO_ANSWERS = {"model", "engine", "checkpoint", "base_url", "api_key_env"}
+"""Options without which nobody knows whether a model or its key is there."""
+
+
 def problems(folder: Path, steps: Sequence[Step], sections: Mapping[str, Options]) -> list[str]:
     """Return what keeps a project in `folder` from coming to its end: one line each.
 
@@ -114,28 +118,30 @@ def _written_by(step: Step) -> set[Path]:
 def _look(step: Step, written: set[Path]) -> tuple[AnnotatorSpec | None, list[AngleError]]:
     """Return the model that a step asks, and what is wrong with its options, in the project's folder.
 
-    What needs all values is looked at when each of them is right by itself.
+    What is wrong by itself counts as not given, so that it does not hide the rest.
     """
     config = _CONFIGS[step.command]
     given = with_defaults(COMMANDS[step.command], step.options)
-    missing = _missing(step.reads, written)
-    if wrong := wrong_values(config, given):
-        return None, [*wrong.values(), *missing]
+    wrong = wrong_values(config, given)
+    known: list[AngleError] = [*wrong.values(), *_missing(step.reads, written)]
+    if wrong.keys() & _WHO_ANSWERS:
+        return None, known
+    defaults = with_defaults(COMMANDS[step.command], {})
     try:
-        made = make(config, given)
+        made = make(config, given | {key: defaults[key] for key in wrong})
     except AngleError as error:
-        return None, [error, *missing]
+        return None, known if wrong else [error, *known]
     if not isinstance(made, LabelConfig | ScoreConfig):
-        return None, [*missing]
+        return None, known
     specs = list[AnnotatorSpec]()
     checks: list[Callable[[], object]] = [lambda: specs.append(choose_annotator(made.engine, made.out))]
     if isinstance(made, ScoreConfig):
         checks.append(partial(load_prompt, prompt_path(made), {"pairs"}))
     else:
         checks.append(partial(load_prompts, made.prompts))
-        if not missing:  # it reads the first text
+        if not known:  # it reads the first text, by all options
             checks.append(partial(LabelJob, replace(made, limit=1, pilot=None)))
-    found = [*missing, *errors_of(checks)]
+    found = [*known, *errors_of(checks)]
     spec = specs[0] if specs else None
     if spec is not None and spec.paid and not read_run_file(step.out).get("finished"):
         found += errors_of([partial(service_headers, spec)])  # where a key is missing

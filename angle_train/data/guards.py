@@ -79,8 +79,8 @@ def _labelled(spec: str, learned: Sequence[PairSet], scale: str | None) -> PairS
             f"--guard {spec}: all its pairs train or choose the weights; give pairs of other text"
         )
     # Intervals are widened for what pairs share, so texts may tie all of them together; few texts say little.
-    sides = [pairs.source_ids] if pairs.source_ids else [pairs.text1, pairs.text2]
-    different = min(len(set(side)) for side in sides)
+    texts = [map(normalise, pairs.text1), map(normalise, pairs.text2)]
+    different = min(len(set(side)) for side in ([pairs.source_ids] if pairs.source_ids else texts))
     if different < FEWEST:
         rest = " that neither train nor choose" if len(pairs) < len(every) else ""
         of = counted(different, "source" if pairs.source_ids else "different text")

@@ -75,7 +75,7 @@ def load_judged(spec: str) -> PairSet:
 
     Raises:
         InputError: There is no such thing, a grade is missing or outside the scale that its row states, or
-            rows state different scales; several graders graded a pair, and not all rows state the scale.
+            rows state different scales; there are several graders, and not all rows state the scale.
     """
     items = list(_rows(spec))
     if not items:
@@ -94,20 +94,12 @@ def load_judged(spec: str) -> PairSet:
     )
     warn_if_unfinished(spec)
     of_each = [str(row.get("model") or "") for _, row in items]
-    if not one_scale and _share_pairs(pairs, of_each):
+    if not one_scale and len(set(of_each)) > 1:
         raise InputError(
-            f"--judged {spec}: {pairs.name} graded the same pairs, on scales that not all rows state; state "
+            f"--judged {spec}: several graders ({pairs.name}), on scales that not all rows state; state "
             "them in a column scale, or give one grader's grades"
         )
     return _each_once(pairs, of_each)
-
-
-def _share_pairs(pairs: PairSet, graders: Sequence[str]) -> bool:
-    """Return whether several of the `graders` (B,) graded a pair."""
-    who: dict[tuple[str, str], set[str]] = {}
-    for key, grader in zip(pair_keys(pairs), graders, strict=True):
-        who.setdefault(key, set()).add(grader)
-    return any(len(of) > 1 for of in who.values())
 
 
 def _each_once(pairs: PairSet, graders: Sequence[str]) -> PairSet:

@@ -193,12 +193,16 @@ def _own_scale(spec: str, every: Sequence[Item]) -> ScoreRange | None:
     if not all(_states(row) for _, row in every):
         return None
     said = sorted({str(row[SCALE]).strip() for _, row in every})
-    if len({(scale.low, scale.high) for scale in map(parse_scale, said)}) > 1:
+    try:
+        scales = [parse_scale(text) for text in said]
+    except InputError as error:
+        raise InputError(f"{spec}: column {SCALE}: {error}") from error
+    if len({(scale.low, scale.high) for scale in scales}) > 1:
         raise InputError(
             f"{spec}: the column {SCALE} says {' and '.join(said)}; bring all scores on one scale, or make a "
             "file of each"
         )
-    return replace(parse_scale(said[0]), note=f"{said[0]}, as the file says")
+    return replace(scales[0], note=f"{said[0]}, as the file says")
 
 
 def _check_within(scale: ScoreRange, raw: NDArray[np.float64], places: Sequence[str], said_by: str) -> None:

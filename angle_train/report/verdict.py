@@ -264,7 +264,8 @@ class _Facts:
     def _no_better_than_words(self, result: Result) -> str:
         """Return that counting shared words ranks a set no worse than weights that were taken, if so."""
         words = self.by_words.get(_of(result)) if self.kept == TUNED else None
-        if words is None or words.score.value < result.score.value:
+        # A search may have the name of a file of pairs; its figure is another one.
+        if words is None or words.metric != result.metric or words.score.value < result.score.value:
             return ""
         both = f"{100 * words.score.value:.1f} and {100 * result.score.value:.1f}"
         return f"{result.pairs}: counting shared words ranks it no worse than the tuned model does ({both})"

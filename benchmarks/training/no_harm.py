@@ -8,8 +8,8 @@
 Trains on the demo's pairs by the recipe `opposites`, with values of the recipe as `angle-train fit` takes
 them, and measures without a guard refusing anything (guard_loss=100): the demo's pairs of that part, and
 labelled guards (../log/no-harm.md). Finished runs are not repeated. The part `train` has the demo's dev
-pairs, whole training splits, thousands of pairs, which tell a loss of a point from none, and what STS 2012 to
-2015 have of other kinds of text (../log/demo-passes.md).
+pairs, whole training splits, thousands of pairs, which tell a loss of a point from none, and what STS 2012,
+2013 and 2015 have of other kinds of text (../log/demo-passes.md).
 """
 
 from __future__ import annotations
@@ -95,6 +95,8 @@ def guards(part: str) -> list[str]:
             elif name == "bug-reports":
                 one, other = (text[:_CHARACTERS] for text in (one, other))
             found.append({"text1": one, "text2": other, "score": row.get("score", row.get("label"))})
+        if not found:
+            sys.exit(f"{name}: no pairs in {data}, {split}, {subset}")
         random.Random(0).shuffle(found)
         files.append(str(OUT / part / f"{name}.jsonl"))
         write_jsonl(Path(files[-1]), found[:most])

@@ -290,8 +290,10 @@ def test_the_next_command_is_the_same_when_the_sheet_is_drawn_and_when_it_is_fil
     inner.mkdir()
     monkeypatch.chdir(inner)
     assert f"--judged ../{judged.name} " in command("--finish", "../a.csv").stdout
-    (judged / "scores.jsonl").unlink()  # a run that is gone is of no help
-    assert "--judged" not in command("--finish", sheet).stdout
+    (judged / "scores.jsonl").unlink()
+    gone = command("--finish", sheet)
+    assert "--judged" not in gone.stdout
+    assert f"the run that graded its pairs, {judged}, is not there; give it with --judged" in gone.stderr
 
 
 def test_a_run_without_grades_leads_to_the_reasons(tmp_path, grades):

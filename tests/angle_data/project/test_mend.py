@@ -32,9 +32,9 @@ def to_mend(project, *edits):
 
 
 def begin(lines, *starts):
-    assert len(lines) == len(starts), lines
+    assert len(lines) == len(starts), "\n".join(lines)
     for start in starts:
-        assert any(line.startswith(start) for line in lines), (start, lines)
+        assert any(line.startswith(start) for line in lines), "\n".join([start, "not in", *lines])
 
 
 def test_wrong_values_and_a_missing_file_of_the_training_are_all_named(project):
@@ -149,3 +149,33 @@ def test_what_is_no_path_is_one_line(project, old, section, option, value):
 @pytest.mark.parametrize("value", ["-1", "[]", '["model"]'])
 def test_a_model_folder_that_is_no_path_is_to_be_mended(project, value):
     begin(to_mend(project, ('out = "model"', f"out = {value}")), "[fit] --out must be of type Path, got ")
+
+
+def test_a_wrong_value_hides_no_missing_key_of_the_model(project, monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY")
+    asked = "[llm-label]\n"
+    found = to_mend(project, (asked, f'{asked}concurrency = "two"\n'))
+    begin(
+        found,
+        "[llm-label.structured] --concurrency must be of type int, got 'two'",
+        "[llm-label.structured] no API key: set the environment variable OPENAI_API_KEY",
+        "[llm-label.contrast] --concurrency must be of type int, got 'two'",
+        "[llm-label.contrast] no API key: set the environment variable OPENAI_API_KEY",
+        "[llm-score] no API key: set the environment variable OPENAI_API_KEY",
+    )
+
+
+def test_a_wrong_setting_hides_no_unknown_recipe(project):
+    found = to_mend(project, ("drop-leaks = true\n", 'recipe = "nothere"\nepochs = 0\nset = ["sed=2"]\n'))
+    begin(
+        found,
+        "[fit] --epochs: must be greater than 0, got 0",
+        "[fit] unknown recipe key 'sed'",
+        "[fit] no recipe is called 'nothere'",
+    )
+
+
+def test_a_name_that_is_too_long_is_told_in_a_line_and_hides_nothing(project):
+    long = "x" * 300
+    found = to_mend(project, ("drop-leaks = true\n", f'teacher = "./{long}"\nepochs = 0\n'))
+    begin(found, "[fit] --epochs: must be greater than 0, got 0", f"[fit] {long}: File name too long")

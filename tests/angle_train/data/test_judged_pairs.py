@@ -123,11 +123,12 @@ def test_of_several_grades_of_a_pair_the_mean_counts_in_any_order_of_the_rows(tm
     assert found.pop() == pytest.approx(((0.1 + 5.3 + 0.7) / 3 + 4) / 2)
 
 
-def test_grades_of_several_graders_need_one_stated_scale_where_they_graded_a_pair(tmp_path):
+def test_grades_of_several_graders_need_one_stated_scale(tmp_path):
     file = tmp_path / "mine.jsonl"
-    for other in ({}, {"scale": "0-100"}):
-        write_jsonl(file, [*graded(4.0), *graded(80, model="other", **other), *rows(range(5))])
-        with pytest.raises(InputError, match=r"gpt-x and other graded the same pairs, on scales that"):
+    apart = [row | {"model": "other"} for row in rows(range(5))]
+    for others in (graded(80, model="other"), graded(80, model="other", scale="0-100"), apart):
+        write_jsonl(file, [*graded(4.0), *others])
+        with pytest.raises(InputError, match=r"several graders \(gpt-x and other\), on scales that not all"):
             load_judged(str(file))
 
 
