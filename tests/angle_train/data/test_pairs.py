@@ -124,6 +124,8 @@ def test_a_file_that_names_its_scale_is_on_it_whatever_is_stated_for_others(tmp_
         load_pairs(write(file, [rows[0] | {"score": 6}, *rows]))
     with pytest.raises(InputError, match=r"the column scale says 0-5 and 1-7; bring all scores on one scale"):
         load_pairs(write(file, [rows[0] | {"scale": "1-7"}, *rows]))
+    with pytest.raises(InputError, match=r"pairs.jsonl: column scale: scale '5-0' must be LOW-HIGH"):
+        load_pairs(write(file, [row | {"scale": "5-0"} for row in rows]))
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from report_examples import (
 from train_runs import pair_set
 
 from angle_train.data.splits import RunData
-from angle_train.evaluation.compare import WORD_OVERLAP
+from angle_train.evaluation.compare import SPEARMAN, WORD_OVERLAP
 from angle_train.recipe import Recipe
 from angle_train.report.result import (
     FitReport,
@@ -36,11 +36,13 @@ STAYS = f", so the backbone stays. {IN_TUNED}"
 ALONE = CHOICE | {"chosen": 0, "compared": 1, "confidence": 0.4, "best": 0.45}
 
 
-@pytest.mark.parametrize(("words", "told"), [(0.6, True), (0.4, False)])
-def test_a_better_model_that_counting_shared_words_beats_is_told_so(words, told):
+@pytest.mark.parametrize(
+    ("words", "metric", "told"), [(0.6, SPEARMAN, True), (0.4, SPEARMAN, False), (0.6, "ndcg@10", False)]
+)
+def test_a_better_model_that_counting_shared_words_beats_is_told_so(words, metric, told):
     made = report(BETTER)
     (tuned,) = (found for found in made.results if found.role == "test" and found.model == "tuned")
-    counted = replace(result(tuned.pairs, WORD_OVERLAP, words), role="test")
+    counted = replace(result(tuned.pairs, WORD_OVERLAP, words), role="test", metric=metric)
     tuned = replace(tuned, score=replace(tuned.score, value=0.5))
     lines = replace(made, results=[counted, tuned]).verdict.lines
     assert lines[0].startswith("Better than the backbone")

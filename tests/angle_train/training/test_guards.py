@@ -267,6 +267,13 @@ def test_parts_held_out_in_turn_save_no_harmful_weights_either(config, rows, tmp
             [{"text1": "a", "text2": f"b {n}", "score": n % 2} for n in range(9)],
             r"9 pairs, of 1 different text, cannot show a loss",
         ),
+        (
+            [
+                {"text1": a, "text2": f"b {n}", "score": n % 2}
+                for n, a in enumerate(["a", "A", "a.", " A ", "a!"])
+            ],
+            r"5 pairs, of 1 different text, cannot show a loss",
+        ),
     ],
 )
 def test_guards_that_say_nothing_are_refused(program, config, tmp_path, written, message):
