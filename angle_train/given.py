@@ -215,7 +215,7 @@ def look_at_section(section: Mapping[str, Any], place: str) -> tuple[list[AngleE
     every = ((name, each if isinstance(each, list) else [each]) for name, each in named.items())
     files = [(name, file) for name, files in every for file in files if not file.startswith(HUB_PREFIX)]
     # A search that is no folder is told of above.
-    files = [(name, file) for name, file in files if name not in _SEARCHES or path_of(file).is_dir()]
+    files = [(name, file) for name, file in files if name not in _SEARCHES or os.path.isdir(path_of(file))]
     return [InputError(f"{place} {str(error).lstrip()}") for error in found], files
 
 

@@ -16,6 +16,7 @@ def errors_of(checks: Iterable[Callable[[], object]]) -> list[AngleError]:
         except AngleError as error:
             found.setdefault(str(error), error)
         except OSError as error:  # such as a name that is too long
-            said = f"{error.filename}: {error.strerror}"
+            named = error.filename and error.strerror
+            said = f"{error.filename}: {error.strerror}" if named else str(error)
             found.setdefault(said, InputError(said))
     return [*found.values()]

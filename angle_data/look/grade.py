@@ -104,7 +104,10 @@ def judged_in(sheet: Path) -> Path | None:
     run = Path(os.path.normpath(sheet.parent / named))  # from wherever the command is given
     if named and not is_judged(run):
         log.warning(
-            "warning: %s: the run that graded its pairs, %s, is not there; give it with --judged", sheet, run
+            "warning: %s: the run that graded its pairs, %s, is not there; give it to `angle-train` "
+            "with --judged",
+            sheet,
+            run,
         )
     return run if named and is_judged(run) else None
 

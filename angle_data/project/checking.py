@@ -6,6 +6,7 @@ path when money has been spent. Nothing is sent, and of a file of texts the firs
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import chdir
 from dataclasses import replace
@@ -44,7 +45,7 @@ OF_OTHER_PROGRAMS = {"fit": "angle_train.given:look_at_section"}
 """Sections of another program -> "module:function": options and place in, errors and files read out."""
 
 
-_WHO_ANSWERS = {"model", "engine", "checkpoint", "base_url", "api_key_env"}
+_WHO_ANSWERS = {"model", "engine", "checkpoint", "base_url", "api_key_env", "header", "replies"}
 """Options without which nobody knows whether a model or its key is there."""
 
 
@@ -153,7 +154,7 @@ def _missing(files: Iterable[tuple[str, str]], written: Collection[Path]) -> lis
     found = list[InputError]()
     for name, file in files:
         path = Path(file)
-        if not (any(path.is_relative_to(out) for out in written) or path_of(path).exists()):
+        if not (any(path.is_relative_to(out) for out in written) or os.path.exists(path_of(path))):
             said = (
                 f"{name.replace('_', '-')}: {file} is not there, seen from the project, and no step "
                 "before writes it; put it back, or correct its path (was the project moved?)"

@@ -97,7 +97,7 @@ def load_judged(spec: str) -> PairSet:
     if not one_scale and len(set(of_each)) > 1:
         raise InputError(
             f"--judged {spec}: several graders ({pairs.name}), on scales that not all rows state; state "
-            "them in a column scale, or give one grader's grades"
+            "them in a column scale, or give one grader's grades, who is named in a column model of all rows"
         )
     return _each_once(pairs, of_each)
 

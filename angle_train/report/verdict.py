@@ -139,7 +139,11 @@ def _facts(kept: str, results: Sequence[Result], details: Mapping[str, Any]) -> 
         most=guards.get("most", 0.0),
         share=details.get("merge", {}).get("share", 0.0),
         chosen_on=chosen_on(results),
-        by_words={_of(result): result for result in results if result.model == WORD_OVERLAP and result.main},
+        by_words={
+            (*_of(result), result.metric): result
+            for result in results
+            if result.model == WORD_OVERLAP and result.main
+        },
     )
 
 
@@ -166,7 +170,7 @@ class _Facts:
     most: float
     share: float
     chosen_on: str = "pairs"
-    by_words: Mapping[tuple[str, str], Result] = field(default_factory=dict)
+    by_words: Mapping[tuple[str, str, str], Result] = field(default_factory=dict)
 
     @property
     def losses(self) -> list[Loss]:
@@ -263,9 +267,9 @@ class _Facts:
 
     def _no_better_than_words(self, result: Result) -> str:
         """Return that counting shared words ranks a set no worse than weights that were taken, if so."""
-        words = self.by_words.get(_of(result)) if self.kept == TUNED else None
         # A search may have the name of a file of pairs; its figure is another one.
-        if words is None or words.metric != result.metric or words.score.value < result.score.value:
+        words = self.by_words.get((*_of(result), result.metric)) if self.kept == TUNED else None
+        if words is None or words.score.value < result.score.value:
             return ""
         both = f"{100 * words.score.value:.1f} and {100 * result.score.value:.1f}"
         return f"{result.pairs}: counting shared words ranks it no worse than the tuned model does ({both})"

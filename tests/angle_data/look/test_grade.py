@@ -293,7 +293,7 @@ def test_the_next_command_is_the_same_when_the_sheet_is_drawn_and_when_it_is_fil
     (judged / "scores.jsonl").unlink()
     gone = command("--finish", sheet)
     assert "--judged" not in gone.stdout
-    assert f"the run that graded its pairs, {judged}, is not there; give it with --judged" in gone.stderr
+    assert f"the run that graded its pairs, {judged}, is not there; give it to `angle-train`" in gone.stderr
 
 
 def test_a_run_without_grades_leads_to_the_reasons(tmp_path, grades):

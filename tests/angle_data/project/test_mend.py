@@ -5,6 +5,7 @@ import csv
 import pytest
 
 from angle_data import Project
+from angle_data.calling.checks import errors_of
 from angle_data.errors import InputError
 
 
@@ -175,7 +176,32 @@ def test_a_wrong_setting_hides_no_unknown_recipe(project):
     )
 
 
-def test_a_name_that_is_too_long_is_told_in_a_line_and_hides_nothing(project):
+@pytest.mark.parametrize("option", ["teacher", "data", "guard", "dev-search"])
+def test_a_name_that_is_too_long_is_told_in_a_line_and_hides_nothing(project, option):
     long = "x" * 300
-    found = to_mend(project, ("drop-leaks = true\n", f'teacher = "./{long}"\nepochs = 0\n'))
-    begin(found, "[fit] --epochs: must be greater than 0, got 0", f"[fit] {long}: File name too long")
+    value = f'["./{long}"]' if option != "teacher" else f'"./{long}"'
+    old = "drop-leaks = true\n" if option != "data" else 'data = ["runs/pairs"]\n'
+    found = to_mend(project, (old, f"{option} = {value}\nepochs = 0\n"))
+    begin(found, "[fit] --epochs: must be greater than 0, got 0", "[fit]")
+    assert sum(long in line for line in found) == 1
+
+
+def test_a_wrong_header_is_told_and_no_key_beside_it(project, monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY")
+    monkeypatch.setenv("MY_KEY", "a-key")
+    address = 'base-url = ["https://me.openai.azure.com/openai/v1"]\n'
+    headers = 'header = ["api-key=MY_KEY", "X-Title foo"]\n'
+    found = to_mend(project, ("[llm-label]\n", f"[llm-label]\n{address}{headers}"))
+    begin(
+        found,
+        "[llm-label.structured] --header takes NAME=VARIABLE",
+        "[llm-label.contrast] --header takes NAME=VARIABLE",
+        "[llm-score] no API key",
+    )
+
+
+def test_an_error_of_the_disk_keeps_its_words():
+    def lacks():
+        raise OSError("the folder is missing")
+
+    assert [str(error) for error in errors_of([lacks])] == ["the folder is missing"]

@@ -44,7 +44,8 @@ def test_a_better_model_that_counting_shared_words_beats_is_told_so(words, metri
     (tuned,) = (found for found in made.results if found.role == "test" and found.model == "tuned")
     counted = replace(result(tuned.pairs, WORD_OVERLAP, words), role="test", metric=metric)
     tuned = replace(tuned, score=replace(tuned.score, value=0.5))
-    lines = replace(made, results=[counted, tuned]).verdict.lines
+    search = replace(counted, metric="mrr@10", score=replace(counted.score, value=0.1))
+    lines = replace(made, results=[counted, tuned, search]).verdict.lines
     assert lines[0].startswith("Better than the backbone")
     said = f"{tuned.pairs}: counting shared words ranks it no worse than the tuned model does (60.0 and 50.0)"
     assert (said in lines) == told
