@@ -98,18 +98,24 @@ def is_judged(data: Path) -> bool:
 
 
 def judged_in(sheet: Path) -> Path | None:
-    """Return the run that the pairs of a sheet were drawn from, where a language model graded them there."""
+    """Return the run that a language model graded and the pairs of a sheet were drawn from.
+
+    None where the sheet names none, or the run is not there, which a warning says.
+    """
     _, row = next(iter(read_table(sheet)), ("", {}))
     named = unguarded(row.get(_JUDGED) or "")
+    if not named:
+        return None
     run = Path(os.path.normpath(sheet.parent / named))  # from wherever the command is given
-    if named and not is_judged(run):
-        log.warning(
-            "warning: %s: the run that graded its pairs, %s, is not there; give it to `angle-train` "
-            "with --judged",
-            sheet,
-            run,
-        )
-    return run if named and is_judged(run) else None
+    if is_judged(run):
+        return run
+    log.warning(
+        "warning: %s: the run that graded its pairs, %s, is not there; give it to `angle-train` "
+        "with --judged",
+        sheet,
+        run,
+    )
+    return None
 
 
 def _keys_of(path: Path) -> set[tuple[str, str]]:

@@ -43,8 +43,6 @@ _CONFIGS: dict[str, type[Any]] = {
 }
 OF_OTHER_PROGRAMS = {"fit": "angle_train.given:look_at_section"}
 """Sections of another program -> "module:function": options and place in, errors and files read out."""
-
-
 _WHO_ANSWERS = {"model", "engine", "checkpoint", "base_url", "api_key_env", "header", "replies"}
 """Options without which nobody knows whether a model or its key is there."""
 
