@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import chdir
+from contextlib import chdir, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,7 @@ from typing import Any
 
 from angle_data.annotators.choice import choose_annotator
 from angle_data.annotators.models import price_of
-from angle_data.annotators.spec import AnnotatorSpec
+from angle_data.annotators.spec import AnnotatorSpec, EngineConfig
 from angle_data.annotators.transport import service_headers
 from angle_data.calling.checks import errors_of
 from angle_data.calling.defaults import PROJECT_FILE, Options, shared_options
@@ -126,20 +126,26 @@ def _look(step: Step, written: set[Path]) -> tuple[AnnotatorSpec | None, list[An
     if wrong.keys() & _WHO_ANSWERS:
         return None, known
     defaults = with_defaults(COMMANDS[step.command], {})
-    try:
-        made = make(config, given | {key: defaults[key] for key in wrong})
-    except AngleError as error:
-        return None, known if wrong else [error, *known]
-    if not isinstance(made, LabelConfig | ScoreConfig):
-        return None, known
+    options = given | {key: defaults[key] for key in wrong}
     specs = list[AnnotatorSpec]()
-    checks: list[Callable[[], object]] = [lambda: specs.append(choose_annotator(made.engine, made.out))]
-    if isinstance(made, ScoreConfig):
-        checks.append(partial(load_prompt, prompt_path(made), {"pairs"}))
+    checks: list[Callable[[], object]] = []
+    try:
+        made = make(config, dict(options))
+    except AngleError as error:
+        known = known if wrong else [error, *known]
+        if config in (LabelConfig, ScoreConfig):  # what is refused in company may still say who answers
+            with suppress(AngleError):
+                specs.append(choose_annotator(make(EngineConfig, options), step.out))
     else:
-        checks.append(partial(load_prompts, made.prompts))
-        if not known:  # it reads the first text, by all options
-            checks.append(partial(LabelJob, replace(made, limit=1, pilot=None)))
+        if not isinstance(made, LabelConfig | ScoreConfig):
+            return None, known
+        checks.append(lambda: specs.append(choose_annotator(made.engine, made.out)))
+        if isinstance(made, ScoreConfig):
+            checks.append(partial(load_prompt, prompt_path(made), {"pairs"}))
+        else:
+            checks.append(partial(load_prompts, made.prompts))
+            if not known:  # it reads the first text, by all options
+                checks.append(partial(LabelJob, replace(made, limit=1, pilot=None)))
     found = [*known, *errors_of(checks)]
     spec = specs[0] if specs else None
     if spec is not None and spec.paid and not read_run_file(step.out).get("finished"):

@@ -205,3 +205,16 @@ def test_an_error_of_the_disk_keeps_its_words():
         raise OSError("the folder is missing")
 
     assert [str(error) for error in errors_of([lacks])] == ["the folder is missing"]
+
+
+def test_a_value_that_is_refused_for_what_it_says_hides_no_missing_key_either(project, monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY")
+    found = to_mend(project, ("[llm-label]\n", '[llm-label]\npolarity = "bothh"\n'))
+    begin(
+        found,
+        "[llm-label.structured] --polarity must be one of both, synonym, antonym, got 'bothh'",
+        "[llm-label.structured] no API key: set the environment variable OPENAI_API_KEY",
+        "[llm-label.contrast] --polarity must be one of both, synonym, antonym, got 'bothh'",
+        "[llm-label.contrast] no API key: set the environment variable OPENAI_API_KEY",
+        "[llm-score] no API key: set the environment variable OPENAI_API_KEY",
+    )
