@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import chdir, suppress
+from contextlib import chdir
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -129,24 +129,22 @@ def _look(step: Step, written: set[Path]) -> tuple[AnnotatorSpec | None, list[An
     options = given | {key: defaults[key] for key in wrong}
     specs = list[AnnotatorSpec]()
     checks: list[Callable[[], object]] = []
+    if config in (LabelConfig, ScoreConfig):  # apart from the rest, which may be refused with a good engine
+        out = path_of(step.out)
+        checks.append(lambda: specs.append(choose_annotator(make(EngineConfig, dict(options)), out)))
     try:
         made = make(config, dict(options))
     except AngleError as error:
         known = known if wrong else [error, *known]
-        if config in (LabelConfig, ScoreConfig):  # what is refused in company may still say who answers
-            with suppress(AngleError):
-                specs.append(choose_annotator(make(EngineConfig, options), step.out))
     else:
-        if not isinstance(made, LabelConfig | ScoreConfig):
-            return None, known
-        checks.append(lambda: specs.append(choose_annotator(made.engine, made.out)))
         if isinstance(made, ScoreConfig):
             checks.append(partial(load_prompt, prompt_path(made), {"pairs"}))
-        else:
+        elif isinstance(made, LabelConfig):
             checks.append(partial(load_prompts, made.prompts))
             if not known:  # it reads the first text, by all options
                 checks.append(partial(LabelJob, replace(made, limit=1, pilot=None)))
-    found = [*known, *errors_of(checks)]
+    told = {*map(str, known)}
+    found = [*known, *(error for error in errors_of(checks) if str(error) not in told)]
     spec = specs[0] if specs else None
     if spec is not None and spec.paid and not read_run_file(step.out).get("finished"):
         found += errors_of([partial(service_headers, spec)])  # where a key is missing

@@ -209,12 +209,26 @@ def test_an_error_of_the_disk_keeps_its_words():
 
 def test_a_value_that_is_refused_for_what_it_says_hides_no_missing_key_either(project, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY")
-    found = to_mend(project, ("[llm-label]\n", '[llm-label]\npolarity = "bothh"\n'))
+    found = to_mend(
+        project,
+        ("[llm-label]\n", '[llm-label]\npolarity = "bothh"\n'),
+        ("pairs-per-call = 10", 'pairs-per-call = 10\nprompt = "mine.txt"'),
+    )
+    key = "no API key: set the environment variable OPENAI_API_KEY"
     begin(
         found,
         "[llm-label.structured] --polarity must be one of both, synonym, antonym, got 'bothh'",
-        "[llm-label.structured] no API key: set the environment variable OPENAI_API_KEY",
+        f"[llm-label.structured] {key}",
         "[llm-label.contrast] --polarity must be one of both, synonym, antonym, got 'bothh'",
-        "[llm-label.contrast] no API key: set the environment variable OPENAI_API_KEY",
-        "[llm-score] no API key: set the environment variable OPENAI_API_KEY",
+        f"[llm-label.contrast] {key}",
+        "[llm-score] --purpose",
+        f"[llm-score] {key}",
     )
+
+
+def test_a_model_whose_name_is_too_long_is_told_beside_a_value_that_is_refused(project):
+    long = "x" * 300
+    found = to_mend(project, ('model = "gpt-4o"', f'model = "{long}"\npolarity = "bothh"'))
+    said = [line.split(" ")[0] for line in found if long in line]
+    assert said == ["[llm-label.structured]", "[llm-label.contrast]"], found
+    assert sum("--polarity must be one of" in line for line in found) == 2
