@@ -7,6 +7,7 @@ Imports no torch.
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,10 +20,12 @@ from angle_train.data.pairs import PairSet, name_of
 from angle_train.data.sources import names_of, read_rows, text_columns, text_in
 
 MOST = 5_000
-"""So many texts are kept at most, drawn by hash: each of their neighbours is looked for among all of them."""
+"""So many texts of `--keep` are kept at most, drawn by hash: neighbours are looked for among all of them."""
 FEWEST = 8
 _OWN = 2_000  # of the user's texts at most, so that general text is not lost among them
 _GENERAL = ("texts.jsonl", "genres.jsonl", "long.jsonl")
+
+log = logging.getLogger("angle.fit")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,20 +62,31 @@ def load_to_keep(
     Raises:
         InputError: A row has no text, or fewer than `FEWEST` texts are left.
     """
-    given = [text for spec in specs for text in _read(spec)]
+    texts = [text for spec in specs for text in _read(spec)]
     names = [*map(name_of, specs), *(["general text", "your own texts"] if general else [])]
-    texts = [*given, *((*general_texts(), *own[:_OWN]) if general else ())]
-    if not texts and not specs:
+    added = [*general_texts(), *own[:_OWN]] if general else []
+    if not texts and not added and not specs:
         return None
     taken = {normalise(text) for pairs in measured for text in (*pairs.text1, *pairs.text2)}
-    distinct = {key: text for text in texts if (key := normalise(text)) not in taken}
-    if len(distinct) < FEWEST:
+    given = _distinct(texts, taken)
+    drawn = _by_hash(given)[:MOST]
+    if len(drawn) < len(given):
+        log.warning("--keep: %s of %s distinct texts are kept, drawn by hash", f"{MOST:,}", f"{len(given):,}")
+    kept = {key: given[key] for key in drawn} | _distinct(added, taken)
+    if len(kept) < FEWEST:
         raise InputError(
-            f"--keep {' '.join(specs)}: {len(distinct)} distinct texts that measure nothing are too few to "
+            f"--keep {' '.join(specs)}: {len(kept)} distinct texts that measure nothing are too few to "
             f"keep; give at least {FEWEST}"
         )
-    order = sorted(distinct, key=lambda key: (stable_hash(key), key))[:MOST]
-    return KeptTexts(" + ".join(names), [distinct[key] for key in order])
+    return KeptTexts(" + ".join(names), [kept[key] for key in _by_hash(kept)])
+
+
+def _distinct(texts: Iterable[str], taken: set[str]) -> dict[str, str]:
+    return {key: text for text in texts if (key := normalise(text)) not in taken}
+
+
+def _by_hash(keys: Iterable[str]) -> list[str]:
+    return sorted(keys, key=lambda key: (stable_hash(key), key))
 
 
 def _read(spec: str) -> Iterable[str]:

@@ -12,6 +12,7 @@ from train_runs import changed, evaluate_model, now, pair_set, run_of, weights, 
 
 from angle_data.errors import InputError
 from angle_train import run as fit_module
+from angle_train.data import keep as keeping
 from angle_train.data.guards import general_pairs, own_texts
 from angle_train.data.keep import general_texts, load_to_keep
 from angle_train.evaluation.statistics import spearman
@@ -72,6 +73,20 @@ def test_the_recipe_may_keep_general_text_and_the_users_own(config, rows):
     assert len(held_out) == 256 + 12
     assert not held_out & {*data.kept.texts}  # guards are measured on texts that nothing was learned of
     assert load_data(replace(config, keep=()))[0].kept is None
+
+
+def test_of_very_many_texts_some_are_kept_and_none_of_the_general_ones_is_lost(monkeypatch, tmp_path, caplog):
+    monkeypatch.setattr(keeping, "MOST", 20)
+    given = [f"the text with the number {number}" for number in range(50)]
+    spec = write(tmp_path / "many.jsonl", [{"text": text} for text in given])
+    own = ["one of my own", "another of my own"]
+    kept = load_to_keep([spec], True, own, []).texts
+    assert {*general_texts(), *own} <= {*kept}
+    assert len({*given} & {*kept}) == len(kept) - len(general_texts()) - 2 == 20
+    assert "--keep: 20 of 50 distinct texts are kept, drawn by hash" in caplog.text
+    fewer = write(tmp_path / "fewer.jsonl", [{"text": text} for text in given[:20]])
+    assert {*given[:20]} <= {*load_to_keep([fewer], True, own, []).texts}
+    assert caplog.text.count("drawn by hash") == 1
 
 
 def test_general_texts_to_keep_are_others_than_those_that_guard():
