@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "benchmarks" / "domains")]
 
 import domains  # noqa: E402
+import llm_supervised  # noqa: E402
 
 
 def stored(folder, text, sentence="a dog <Text>"):
@@ -47,6 +48,43 @@ def test_every_reply_has_five_degrees_and_no_text_comes_twice(name):
     assert len({row["row"] for row in rows}) == len(rows)
     assert all(list(row["reply"]) == ["5", "4", "3", "2", "1"] for row in rows)
     assert all(len(set(row["reply"].values())) == 5 for row in rows)
+
+
+@pytest.mark.parametrize("name", domains.DOMAINS)
+def test_every_text_has_three_synonyms_and_three_antonyms_and_they_differ(name):
+    rows = domains.rows_of(domains.HERE / f"{name}-polarity.jsonl")
+    assert len(rows) >= 50
+    assert len({row["id"] for row in rows}) == len(rows)
+    assert all([len(row["synonym"]), len(row["antonym"])] == [3, 3] for row in rows)
+    assert all(len({said.lower() for said in row["synonym"] + row["antonym"]}) == 6 for row in rows)
+
+
+def test_synonyms_and_antonyms_become_pairs_with_the_texts_that_they_answer(tmp_path, monkeypatch):
+    monkeypatch.setattr(domains, "HERE", tmp_path)
+    monkeypatch.setattr(domains, "RESULTS", tmp_path / "runs")
+    monkeypatch.setattr(llm_supervised, "RESULTS", tmp_path / "runs")
+    said = {"train-0": "A dog runs", "train-1": "A man sleeps"}
+    texts = tmp_path / "texts.jsonl"
+    write_jsonl(texts, ({"id": name, "text": text} for name, text in said.items()))
+    rows = [
+        {
+            "id": name,
+            "sha256": hashlib.sha256(text.encode()).hexdigest()[:12],
+            "synonym": [f"truly <text> {number}" for number in range(3)],
+            "antonym": [f"{text.split()[1]} number {number} stands still" for number in range(3)],
+        }
+        for name, text in said.items()
+    ]
+    write_jsonl(tmp_path / "tiny-polarity.jsonl", rows)
+    task = SimpleNamespace(name="domains-tiny", texts=texts, purpose="topics")
+    domain = domains.Domain(task, tmp_path / "tiny" / "human.jsonl")
+    pairs = load_pairs(str(domains.synonyms_and_antonyms(domain)))
+    score = dict(zip(zip(pairs.text1, pairs.text2, strict=True), pairs.score, strict=True))
+    assert score["A dog runs", "truly a dog runs 2"] > score["A dog runs", "dog number 1 stands still"]
+    assert sum("truly" in other or "stands still" in other for _, other in score) == 12
+    write_jsonl(texts, [{"id": name, "text": "Another text"} for name in said])
+    with pytest.raises(SystemExit, match="tiny, train-0: not the text that the reply answers"):
+        domains.synonyms_and_antonyms(domain)
 
 
 ROWS = {
@@ -133,6 +171,7 @@ def test_each_row_has_its_own_pairs_and_recipe(tmp_path, monkeypatch):
     names = ["degrees", "degrees-mined"]
     monkeypatch.setattr(domains, "data_sets", lambda _: {name: tmp_path / f"{name}.jsonl" for name in names})
     domain = domains.Domain(SimpleNamespace(purpose="topics"), tmp_path / "human.jsonl")
+    monkeypatch.setattr(domains, "synonyms_and_antonyms", lambda _: tmp_path / "polarity.jsonl")
     write_jsonl(domain.human, ({"text1": str(n)} for n in range(300)))
     rows = ({"text1": str(n), "text2": "b", "score": n % 11 / 10} for n in range(1100))
     write_jsonl(tmp_path / "judged.jsonl", rows)
@@ -145,6 +184,7 @@ def test_each_row_has_its_own_pairs_and_recipe(tmp_path, monkeypatch):
     of = {row: [path.name for path in (files if isinstance(files, tuple) else [files] if files else [])]
           for row, (files, _) in data.items()}  # fmt: skip
     assert of == {
+        "polarity": ["polarity.jsonl"],
         "degrees": ["degrees.jsonl"],
         "graded": ["degrees-mined.jsonl"],
         "judged": ["judged-1000.jsonl"],

@@ -8,6 +8,8 @@
 Domains: sick (image captions), mrpc (news), questions (of a community), bug-titles. Rows, and their recipes:
 
 simcse            a text is its own positive, on the texts of the training pairs; needs no label
+polarity          three synonyms and three antonyms of the same texts as `degrees`, in answer to the shipped
+                  prompts `structured`, by a model that saw no human label (topics)
 degrees           sentences at degrees 5 to 1 of 50 to 240 texts, by a model that saw no human label (topics)
 graded            degrees, with 110 to 400 pairs of the domain's texts that a language model graded (topics)
 judged            1,000 pairs of the training split, graded by a language model that saw the task and no label
@@ -34,9 +36,9 @@ Share: gain of a row / gain of `human`, both over the untouched model, by the we
 the step that dev pairs chose (`tuned`), in the mean of the seeds that both have. The share of
 supervision by a language model is that of the row among LLM_ROWS whose mean on the dev pairs is the highest,
 of those that lose at most 1.0 of general text by the estimate of `fit`.
-NAME.jsonl, NAME-graded.jsonl and NAME-judged.jsonl beside this file hold what the language model wrote and
-graded; they name rows of the training splits (from 0; `12:2` is the second text of row 12) and hold no
-sentence of theirs. Finished runs are not repeated.
+NAME.jsonl, NAME-polarity.jsonl, NAME-graded.jsonl and NAME-judged.jsonl beside this file hold what the
+language model wrote and graded; they name reports, or rows of the training splits (from 0; `12:2` is the
+second text of row 12), and hold no sentence of theirs. Finished runs are not repeated.
 """
 
 from __future__ import annotations
@@ -57,12 +59,24 @@ sys.path[:0] = [str(HERE.parent), str(HERE.parent / "papers")]
 
 from baselines import METHODS, train  # noqa: E402
 from common import RESULTS, data_folder, minilm, options, plus_minus, save_results  # noqa: E402
-from llm_supervised import DEGREES, GRADER, Task, bug_titles, data_sets, degrees_reply, fit_pairs  # noqa: E402
+from llm_supervised import (  # noqa: E402
+    DEGREES,
+    GRADER,
+    Task,
+    bug_titles,
+    build,
+    data_sets,
+    degrees_reply,
+    fit_pairs,
+)
 from sentence_transformers import SentenceTransformer  # noqa: E402
-from stsb_replies import rows_of  # noqa: E402
+from stsb_replies import rows_of, with_text  # noqa: E402
 
+from angle_data.annotators.spec import EngineConfig  # noqa: E402
 from angle_data.console import configure_logging  # noqa: E402
 from angle_data.jsonl import write_jsonl  # noqa: E402
+from angle_data.labelling.config import LabelConfig  # noqa: E402
+from angle_data.labelling.label import label  # noqa: E402
 from angle_data.labelling.mine import MineConfig, mine  # noqa: E402
 from angle_data.text import stable_hash  # noqa: E402
 from angle_train import evaluate  # noqa: E402
@@ -73,6 +87,7 @@ from angle_train.recipe import Recipe, find_recipe, parse_settings  # noqa: E402
 from angle_train.report.verdict import BACKBONE, TUNED  # noqa: E402
 
 LLM_ROWS = (
+    "polarity",
     "degrees",
     "graded",
     "judged",
@@ -82,6 +97,10 @@ LLM_ROWS = (
     "judged-yes-no",
     "judged-degrees",
 )
+POLARITY = "annotator-p"
+"""Who wrote synonyms and antonyms."""
+ASKED = 3
+"""So many of each for a text."""
 JUDGED = 1_000
 """So many of the pairs that a language model graded, the first, are in `judged` and `judged-degrees`."""
 PERHAPS = 0.6
@@ -156,6 +175,38 @@ def write_judged(name: str, pairs: Sequence[tuple[str, str]], home: Path) -> Non
             sys.exit(f"{name}, row {row['row']}: not the pair that was graded; another edition?")
         rows.append({"text1": one, "text2": other, "score": (row["score"] - least) / (5 - least)})
     write_jsonl(home / "judged.jsonl", rows)
+
+
+def synonyms_and_antonyms(domain: Domain) -> Path:
+    """Label the texts with the recorded replies of POLARITY; return the data set built of them.
+
+    Raises:
+        SystemExit: As `written`.
+    """
+    name, task = domain.human.parent.name, domain.task
+    texts = {row["id"]: row["text"] for row in rows_of(task.texts)}
+    replies = []
+    for row in rows_of(HERE / f"{name}-polarity.jsonl"):
+        text = texts.get(row["id"], "")
+        if not hashlib.sha256(text.encode()).hexdigest().startswith(row["sha256"]):
+            sys.exit(f"{name}, {row['id']}: not the text that the reply answers; another edition?")
+        replies += [
+            {
+                "text": text,
+                "polarity": polarity,
+                "annotator": POLARITY,
+                "reply": json.dumps({"sentences": [with_text(said, text) for said in row[polarity]]}),
+            }
+            for polarity in ("synonym", "antonym")
+        ]
+    recorded = domain.human.with_name(f"{POLARITY}.jsonl")
+    write_jsonl(recorded, replies)
+    run = RESULTS / task.name / "labels" / POLARITY
+    engine = EngineConfig(model=POLARITY, engine="recorded", replies=recorded)
+    label(LabelConfig(engine, texts=task.texts, out=run, prompts="structured", size=ASKED))
+    return build(
+        task, RESULTS / task.name / "pairs" / "polarity", (run,), strategy="concat", labels="ordinal"
+    )
 
 
 def text_at(train: list[dict[str, Any]], place: str) -> str:
@@ -261,6 +312,8 @@ def data_and_recipe(domain: Domain, row: str, seed: int) -> tuple[Path | Sequenc
     """Return what a row trains on, and the name of its recipe; not of simcse."""
     purpose = domain.task.purpose
     match row:
+        case "polarity":
+            return synonyms_and_antonyms(domain), purpose
         case "judged":
             return domain.judged(JUDGED), purpose
         case "judged-degrees":
