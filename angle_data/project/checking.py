@@ -130,7 +130,7 @@ def _look(step: Step, written: set[Path]) -> tuple[AnnotatorSpec | None, list[An
     specs = list[AnnotatorSpec]()
     checks: list[Callable[[], object]] = []
     if config in (LabelConfig, ScoreConfig):  # apart from the rest, which may be refused with a good engine
-        out = path_of(step.out)
+        out = step.out
         checks.append(lambda: specs.append(choose_annotator(make(EngineConfig, dict(options)), out)))
     try:
         made = make(config, dict(options))
@@ -155,8 +155,8 @@ def _missing(files: Iterable[tuple[str, str]], written: Collection[Path]) -> lis
     """Return an error about each file that is not there, and that no earlier step writes."""
     found = list[InputError]()
     for name, file in files:
-        path = Path(file)
-        if not (any(path.is_relative_to(out) for out in written) or os.path.exists(path_of(path))):
+        path = path_of(file)
+        if not (any(path.is_relative_to(out) for out in written) or os.path.exists(path)):
             said = (
                 f"{name.replace('_', '-')}: {file} is not there, seen from the project, and no step "
                 "before writes it; put it back, or correct its path (was the project moved?)"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -158,10 +159,19 @@ def write_project(config: StartConfig) -> tuple[Path, int]:
     if errors:
         raise errors[0]
     content = to_toml(sections)
-    if path.exists() and path.read_text(encoding="utf-8") != content:
+    if not path.exists():
+        write_text(path, content)
+    elif not _says(path, content):
         raise InputError(f"{path} exists, with other options; edit it, or give another --out")
-    write_text(path, content)
     return folder, texts.count
+
+
+def _says(path: Path, content: str) -> bool:
+    """Return whether a file has the options of `content`, with whatever comments."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8")) == tomllib.loads(content)
+    except ValueError:  # no TOML, or no UTF-8
+        return False
 
 
 def check_can_ask(model: str, base_url: str | None) -> None:

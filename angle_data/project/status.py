@@ -9,7 +9,7 @@ from shlex import quote
 from typing import Any
 
 from angle_data.calling.defaults import Options, shared_options
-from angle_data.calling.options import is_path
+from angle_data.calling.options import is_path, path_of
 from angle_data.jsonl import loads
 from angle_data.look.grade import SHEET_SPLITS, split_file
 from angle_data.project.steps import ASKING, Step
@@ -48,7 +48,7 @@ def status_of(
     """Return where a project is; `steps` are those of its `sections`, `problems` what is in their way."""
     rows = [_row_of(folder, step) for step in steps]
     out: Any = shared_options(sections.get("fit", {})).get("out")
-    model = Path(out if is_path(out) else "model")  # what is no path is among the problems
+    model = path_of(out if is_path(out) else "model")  # what is no path is among the problems
     rows.append(("model", _model(folder, model)))
     runs = [folder / step.out for step in steps if step.command in ASKING]
     usd = None if any(map(_is_unpriced, runs)) else sum(map(spent_usd, runs))
@@ -176,7 +176,7 @@ def _next(folder: Path, steps: Sequence[Step], model: Path) -> str:
 def _changed_texts(folder: Path, steps: Sequence[Step]) -> str | None:
     """Return the first file of texts that was written after a model was last asked about it."""
     for step in steps:
-        texts, run = folder / str(step.options.get("texts", "")), folder / step.out / "run.json"
+        texts, run = folder / path_of(step.options.get("texts", "")), folder / step.out / "run.json"
         labelled = step.command == "llm-label" and texts.is_file() and run.is_file()
         if labelled and texts.stat().st_mtime > run.stat().st_mtime:
             return str(step.options["texts"])

@@ -9,7 +9,7 @@ from pathlib import Path
 from shlex import quote
 
 from angle_data.calling.defaults import PROJECT_FILE, Options, check_known, command_words, runs_of
-from angle_data.calling.options import NOT_OPTIONS, is_path
+from angle_data.calling.options import NOT_OPTIONS, is_path, path_of
 from angle_data.ensembling.command import ensemble
 from angle_data.errors import InputError
 from angle_data.labelling.command import llm_label, llm_score, mine
@@ -53,8 +53,8 @@ class Step:
 
     @property
     def out(self) -> Path:
-        """What it writes, relative to the project."""
-        return Path(self.options["out"])
+        """What it writes, relative to the project unless it is absolute or in the home folder."""
+        return path_of(self.options["out"])
 
     @property
     def reads(self) -> list[tuple[str, str]]:
@@ -65,7 +65,7 @@ class Step:
 
     def needs(self, other: Step) -> bool:
         """Return whether it reads what another step writes."""
-        return any(Path(file).is_relative_to(other.out) for _, file in self.reads)
+        return any(path_of(file).is_relative_to(other.out) for _, file in self.reads)
 
     @property
     def line(self) -> str:

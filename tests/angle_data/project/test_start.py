@@ -98,10 +98,17 @@ def test_every_option_of_angle_toml_is_one_of_its_command(notes):
 
 def test_the_same_answers_again_change_nothing_and_others_are_refused(notes):
     options = {"purpose": "topics", "model": "gpt-m"}
+    file = Project.start("notes.csv", **options).folder / "angle.toml"
+    written = "# my own remark\n" + file.read_text()
+    file.write_text(written)
     Project.start("notes.csv", **options)
-    Project.start("notes.csv", **options)
+    assert file.read_text() == written
     with pytest.raises(InputError, match=r"angle.toml exists, with other options; edit it"):
         Project.start("notes.csv", purpose="opposites", model="gpt-m")
+    file.write_text(written + "[fit")
+    with pytest.raises(InputError, match=r"angle.toml exists, with other options; edit it"):
+        Project.start("notes.csv", **options)
+    file.write_text(written)
     Path("full").mkdir()
     Path("full.csv").write_text("text\nA note.\n")
     Path("full/other").write_text("")

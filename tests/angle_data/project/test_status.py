@@ -119,3 +119,17 @@ def test_texts_that_changed_are_labelled_first(project):
     assert project.status().next == "angle-data run; ../notes.csv changed since (nothing is asked twice)"
     os.utime("notes.csv", (asked - 10, asked - 10))
     assert project.status().next == "open model/report.html"
+
+
+def test_what_is_in_the_home_folder_is_found_there(project, monkeypatch, tmp_path):
+    trained(project)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    rows = project.status().rows
+    file = project.folder / "angle.toml"
+    for name in ("runs/structured", "runs/pairs", "grades", "model"):
+        assert f'"{name}' in file.read_text()
+        file.write_text(file.read_text().replace(f'"{name}', f'"~/{project.folder.name}/{name}'))
+    found = Project(project.folder).status()
+    in_home = [said.replace(f"{project.folder}/", "") for _, said in found.rows]
+    assert in_home == [said for _, said in rows]
+    assert found.next == f"open {project.folder}/model/report.html"
