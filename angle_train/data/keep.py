@@ -23,7 +23,7 @@ MOST = 5_000
 """So many texts of `--keep` are kept at most, drawn by hash: neighbours are looked for among all of them."""
 FEWEST = 8
 _OWN = 2_000  # of the user's texts at most, so that general text is not lost among them
-_GENERAL = ("texts.jsonl", "genres.jsonl", "long.jsonl")
+_GENERAL = ("texts.jsonl", "genres.jsonl", "long.jsonl", "answers.jsonl")
 
 log = logging.getLogger("angle.fit")
 

