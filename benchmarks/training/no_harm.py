@@ -9,7 +9,8 @@ Trains on the demo's pairs by the recipe `opposites`, with values of the recipe 
 them, and measures without a guard refusing anything (guard_loss=100): the demo's pairs of that part, and
 labelled guards (../log/no-harm.md). Finished runs are not repeated. The part `train` has the demo's dev
 pairs, whole training splits, thousands of pairs, which tell a loss of a point from none, and what STS 2012,
-2013 and 2015 have of other kinds of text (../log/demo-passes.md).
+2013 and 2015 have of other kinds of text (../log/demo-passes.md). The part `further` chose nothing
+(../log/answers-kept.md).
 """
 
 from __future__ import annotations
@@ -70,6 +71,7 @@ PARTS: dict[str, dict[str, tuple[str, str, int | None]]] = {
         "sick": ("sick-r", "test", 1500),
         "stsb": ("stsb", "test", None),
     },
+    "further": {"definitions-of-two-dictionaries": ("sts13/FNWN", "test", None)},
 }
 """Part -> guard -> data set, or a part of one, split, and how many pairs, drawn once; none for all."""
 _CHARACTERS = 2_000  # of a whole report
