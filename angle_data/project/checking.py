@@ -155,8 +155,8 @@ def _missing(files: Iterable[tuple[str, str]], written: Collection[Path]) -> lis
     """Return an error about each file that is not there, and that no earlier step writes."""
     found = list[InputError]()
     for name, file in files:
-        path = path_of(file)
-        if not (any(path.is_relative_to(out) for out in written) or os.path.exists(path)):
+        path = path_of(file).resolve()
+        if not (any(path.is_relative_to(out.resolve()) for out in written) or os.path.exists(path)):
             said = (
                 f"{name.replace('_', '-')}: {file} is not there, seen from the project, and no step "
                 "before writes it; put it back, or correct its path (was the project moved?)"

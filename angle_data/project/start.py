@@ -14,7 +14,7 @@ from pkgutil import resolve_name
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from angle_data.calling.defaults import PROJECT_FILE
+from angle_data.calling.defaults import PROJECT_FILE, named_sections, read_sections
 from angle_data.calling.options import check_values, option
 from angle_data.calling.rows import IN_MEMORY
 from angle_data.errors import InputError
@@ -161,17 +161,9 @@ def write_project(config: StartConfig) -> tuple[Path, int]:
     content = to_toml(sections)
     if not path.exists():
         write_text(path, content)
-    elif not _says(path, content):
+    elif read_sections(folder) != named_sections(tomllib.loads(content)):  # comments may differ
         raise InputError(f"{path} exists, with other options; edit it, or give another --out")
     return folder, texts.count
-
-
-def _says(path: Path, content: str) -> bool:
-    """Return whether a file has the options of `content`, with whatever comments."""
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8")) == tomllib.loads(content)
-    except ValueError:  # no TOML, or no UTF-8
-        return False
 
 
 def check_can_ask(model: str, base_url: str | None) -> None:

@@ -63,9 +63,10 @@ class Step:
         every = ((name, value if isinstance(value, list) else [value]) for name, value in given)
         return [(name, file) for name, files in every for file in files]
 
-    def needs(self, other: Step) -> bool:
-        """Return whether it reads what another step writes."""
-        return any(path_of(file).is_relative_to(other.out) for _, file in self.reads)
+    def needs(self, other: Step, folder: Path) -> bool:
+        """Return whether it reads what another step writes, in the project's folder."""
+        written = (folder / other.out).resolve()
+        return any((folder / path_of(file)).resolve().is_relative_to(written) for _, file in self.reads)
 
     @property
     def line(self) -> str:
@@ -105,12 +106,17 @@ def steps_of(sections: Mapping[str, Options], folder: Path) -> list[Step]:
     return _in_order(steps, folder)
 
 
+def _waits(step: Step, ahead: Sequence[Step], folder: Path) -> bool:
+    """Return whether a step reads what another of those that are still ahead writes."""
+    return any(step.needs(other, folder) for other in ahead if other is not step)
+
+
 def _in_order(steps: Sequence[Step], folder: Path) -> list[Step]:
     """Return the steps with each after those whose results it reads, and else as they are."""
     ahead = list(steps)
     done = list[Step]()
     while ahead:
-        ready = (one for one in ahead if not any(one.needs(other) for other in ahead if other is not one))
+        ready = (one for one in ahead if not _waits(one, ahead, folder))
         if (step := next(ready, None)) is None:
             names = " and ".join(one.section for one in ahead)
             raise InputError(

@@ -105,8 +105,10 @@ def test_the_same_answers_again_change_nothing_and_others_are_refused(notes):
     assert file.read_text() == written
     with pytest.raises(InputError, match=r"angle.toml exists, with other options; edit it"):
         Project.start("notes.csv", purpose="opposites", model="gpt-m")
+    file.write_text(written.replace("drop-leaks", "drop_leaks"))
+    Project.start("notes.csv", **options)
     file.write_text(written + "[fit")
-    with pytest.raises(InputError, match=r"angle.toml exists, with other options; edit it"):
+    with pytest.raises(InputError, match=r"angle.toml is not valid TOML .*; correct it"):
         Project.start("notes.csv", **options)
     file.write_text(written)
     Path("full").mkdir()

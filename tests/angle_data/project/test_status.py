@@ -121,15 +121,35 @@ def test_texts_that_changed_are_labelled_first(project):
     assert project.status().next == "open model/report.html"
 
 
-def test_what_is_in_the_home_folder_is_found_there(project, monkeypatch, tmp_path):
-    trained(project)
+def test_what_is_in_the_home_folder_is_found_there(tmp_path, monkeypatch):
+    """A folder is the same however it is spelled: what one section writes, another reads."""
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
-    rows = project.status().rows
-    file = project.folder / "angle.toml"
-    for name in ("runs/structured", "runs/pairs", "grades", "model"):
-        assert f'"{name}' in file.read_text()
-        file.write_text(file.read_text().replace(f'"{name}', f'"~/{project.folder.name}/{name}'))
-    found = Project(project.folder).status()
-    in_home = [said.replace(f"{project.folder}/", "") for _, said in found.rows]
-    assert in_home == [said for _, said in rows]
-    assert found.next == f"open {project.folder}/model/report.html"
+    monkeypatch.setenv("OPENAI_API_KEY", "a-key")
+    Path("notes.txt").write_text("".join(f"Disk {n} of primary {n * 7} is full.\n" for n in range(12)))
+    with FakeOpenAI(reply) as server:
+        started = Project.start("notes.txt", purpose="opposites", model="writer", base_url=server.url)
+        file = started.folder / "angle.toml"
+        for before, after in (
+            ('texts = "../notes.txt"', 'texts = "~/notes.txt"'),
+            ('out = "runs/', 'out = "~/notes/runs/'),
+            ('out = "grades.csv"', 'out = "~/notes/grades.csv"'),
+            ('out = "model"', 'out = "~/notes/model"'),
+        ):
+            assert before in file.read_text()
+            file.write_text(file.read_text().replace(before, after))
+        assert 'data = "runs/pairs"' in file.read_text()
+        project = Project(started.folder)
+        assert not [said for name, said in project.status().rows if name == "mend"]
+        project.run()
+        assert [step.command for step in project.steps][-2:] == ["ensemble", "grade"]
+        project = Project(started.folder)
+    fill(project)
+    trained(project)
+    status = project.status()
+    assert status.rows[0][1].startswith(f"{tmp_path}/notes/runs/structured: 24 of 24 requests answered")
+    assert status.rows[-1] == ("model", f"{tmp_path}/notes/model: A headline.")
+    assert status.next == f"open {tmp_path}/notes/model/report.html"
+    asked = (project.folder / "runs/structured/run.json").stat().st_mtime
+    os.utime("notes.txt", (asked + 10, asked + 10))
+    assert "~/notes.txt changed since" in project.status().next
