@@ -160,13 +160,20 @@ def part(task: Task, texts: int) -> Task:
     return replace(task, name=home.name, texts=home / "texts.jsonl", grades=grades, more=False)
 
 
-def candidates(task: Task, names: Sequence[str] = ANNOTATORS, polarity: str | None = None) -> dict[str, Path]:
+def candidates(
+    task: Task,
+    names: Sequence[str] = ANNOTATORS,
+    polarity: str | None = None,
+    prompts: str = "paper",
+    size: int | None = None,
+) -> dict[str, Path]:
     """Label the texts with annotators' recorded replies; return the run folders."""
     runs = {}
     for name in names:
         runs[name] = RESULTS / task.name / "labels" / "-".join(filter(None, (name, polarity)))
         engine = EngineConfig(model=name, engine="recorded", replies=task.replies / f"{name}.jsonl")
-        label(LabelConfig(engine, texts=task.texts, out=runs[name], prompts="paper", polarity=polarity))
+        how = {"prompts": prompts, "polarity": polarity, "size": size}
+        label(LabelConfig(engine, texts=task.texts, out=runs[name], **how))
     return runs
 
 

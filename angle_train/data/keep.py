@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 
 from angle_data.errors import InputError
 from angle_data.jsonl import read_jsonl
 from angle_data.resources import packaged_folder
-from angle_data.text import normalise, stable_hash
+from angle_data.text import counted, normalise, stable_hash
 from angle_train.data.pairs import PairSet, name_of
 from angle_train.data.sources import names_of, read_rows, text_columns, text_in
 
 MOST = 5_000
-"""So many texts of `--keep` are kept at most, drawn by hash: neighbours are looked for among all of them."""
+"""At most so many texts of `--keep` are kept, drawn by hash: every text is compared with all others."""
 FEWEST = 8
 _OWN = 2_000  # of the user's texts at most, so that general text is not lost among them
 _GENERAL = ("texts.jsonl", "genres.jsonl", "long.jsonl", "answers.jsonl")
@@ -54,35 +54,52 @@ def load_to_keep(
     """Return the texts whose similarities are to stay; None where there are none.
 
     Args:
-        specs: What to read, see `sources.read_rows`: texts, or pairs of texts. Scores are left alone.
+        specs: What to read, see `sources.read_rows`: texts, or pairs of texts, of which at most `MOST` texts
+            are kept. Scores are left alone.
         general: Whether the general texts that come with the toolkit and the `own` ones are kept too.
         own: Of the user, in the order in which they are taken.
         measured: Pairs whose texts are not kept: what measures is not to be learned.
 
     Raises:
-        InputError: A row has no text, or fewer than `FEWEST` texts are left.
+        InputError: A row has no text, a file has none, or fewer than `FEWEST` texts are left.
     """
-    texts = [text for spec in specs for text in _read(spec)]
-    names = [*map(name_of, specs), *(["general text", "your own texts"] if general else [])]
-    added = [*general_texts(), *own[:_OWN]] if general else []
-    if not texts and not added and not specs:
+    if not (specs or general):
         return None
-    taken = {normalise(text) for pairs in measured for text in (*pairs.text1, *pairs.text2)}
-    given = _distinct(texts, taken)
-    drawn = _by_hash(given)[:MOST]
-    if len(drawn) < len(given):
+    measuring = {normalise(text) for pairs in measured for text in (*pairs.text1, *pairs.text2)}
+    given = {key: text for spec in specs for key, text in _given(spec, measuring).items()}
+    kept = {key: given[key] for key in _by_hash(given)[:MOST]}
+    if len(kept) < len(given):
         log.warning("--keep: %s of %s distinct texts are kept, drawn by hash", f"{MOST:,}", f"{len(given):,}")
-    kept = {key: given[key] for key in drawn} | _distinct(added, taken)
+    counts = [f"{len(kept):,} of --keep"] if specs else []
+    names = [*map(name_of, specs)]
+    for name, texts in (("general text", general_texts()), ("your own texts", own[:_OWN])) if general else ():
+        before = len(kept)
+        kept |= _distinct(texts, measuring)
+        counts.append(f"{len(kept) - before:,} of {name}")
+        names.append(name)
     if len(kept) < FEWEST:
         raise InputError(
-            f"--keep {' '.join(specs)}: {len(kept)} distinct texts that measure nothing are too few to "
-            f"keep; give at least {FEWEST}"
+            f"--keep {' '.join(specs)}: {counted(len(kept), 'distinct text')} that no dev or test pair has, "
+            f"too few to keep; give at least {FEWEST}"
         )
+    log.info("texts whose similarities are kept: %s", ", ".join(counts))
     return KeptTexts(" + ".join(names), [kept[key] for key in _by_hash(kept)])
 
 
-def _distinct(texts: Iterable[str], taken: set[str]) -> dict[str, str]:
-    return {key: text for text in texts if (key := normalise(text)) not in taken}
+def _given(spec: str, measuring: Set[str]) -> dict[str, str]:
+    """Return the distinct texts of a file that may be kept."""
+    found = _distinct(_read(spec), ())
+    if not found:
+        raise InputError(f"--keep {spec} holds no texts; check the file, or leave it out")
+    if left_out := len(found.keys() & measuring):
+        log.warning(
+            "--keep %s: %s left out, for dev or test pairs have them", spec, counted(left_out, "text")
+        )
+    return _distinct(found.values(), measuring)
+
+
+def _distinct(texts: Iterable[str], but: Collection[str]) -> dict[str, str]:
+    return {key: text for text in texts if (key := normalise(text)) not in but}
 
 
 def _by_hash(keys: Iterable[str]) -> list[str]:

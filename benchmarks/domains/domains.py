@@ -29,8 +29,8 @@ human-50          so many human pairs (default); human-200
 human             all human pairs of the training split (default)
 
 The same dev pairs choose the checkpoint of every row, and all test pairs measure. Dev pairs of mrpc are a
-tenth of its training pairs: no row of labels or of judged pairs trains on them, but `degrees` and `graded`
-have some of their texts and three of the pairs, with the language model's word.
+tenth of its training pairs: no row of labels or of judged pairs trains on them, but `polarity`, `degrees` and
+`graded` have some of their texts and three of the pairs, with the language model's word.
 
 Share: gain of a row / gain of `human`, both over the untouched model, by the weights at the planned end or at
 the step that dev pairs chose (`tuned`), in the mean of the seeds that both have. The share of
@@ -38,7 +38,8 @@ supervision by a language model is that of the row among LLM_ROWS whose mean on 
 of those that lose at most 1.0 of general text by the estimate of `fit`.
 NAME.jsonl, NAME-polarity.jsonl, NAME-graded.jsonl and NAME-judged.jsonl beside this file hold what the
 language model wrote and graded; they name reports, or rows of the training splits (from 0; `12:2` is the
-second text of row 12), and hold no sentence of theirs. Finished runs are not repeated.
+second text of row 12). No sentence was copied; a few short captions are the same by chance. Finished runs are
+not repeated.
 """
 
 from __future__ import annotations
@@ -65,6 +66,7 @@ from llm_supervised import (  # noqa: E402
     Task,
     bug_titles,
     build,
+    candidates,
     data_sets,
     degrees_reply,
     fit_pairs,
@@ -72,11 +74,8 @@ from llm_supervised import (  # noqa: E402
 from sentence_transformers import SentenceTransformer  # noqa: E402
 from stsb_replies import rows_of, with_text  # noqa: E402
 
-from angle_data.annotators.spec import EngineConfig  # noqa: E402
 from angle_data.console import configure_logging  # noqa: E402
 from angle_data.jsonl import write_jsonl  # noqa: E402
-from angle_data.labelling.config import LabelConfig  # noqa: E402
-from angle_data.labelling.label import label  # noqa: E402
 from angle_data.labelling.mine import MineConfig, mine  # noqa: E402
 from angle_data.text import stable_hash  # noqa: E402
 from angle_train import evaluate  # noqa: E402
@@ -199,14 +198,10 @@ def synonyms_and_antonyms(domain: Domain) -> Path:
             }
             for polarity in ("synonym", "antonym")
         ]
-    recorded = domain.human.with_name(f"{POLARITY}.jsonl")
-    write_jsonl(recorded, replies)
-    run = RESULTS / task.name / "labels" / POLARITY
-    engine = EngineConfig(model=POLARITY, engine="recorded", replies=recorded)
-    label(LabelConfig(engine, texts=task.texts, out=run, prompts="structured", size=ASKED))
-    return build(
-        task, RESULTS / task.name / "pairs" / "polarity", (run,), strategy="concat", labels="ordinal"
-    )
+    write_jsonl(task.replies / f"{POLARITY}.jsonl", replies)
+    runs = candidates(task, (POLARITY,), prompts="structured", size=ASKED)
+    out = RESULTS / task.name / "pairs" / "polarity"
+    return build(task, out, tuple(runs.values()), strategy="concat", labels="ordinal")
 
 
 def text_at(train: list[dict[str, Any]], place: str) -> str:

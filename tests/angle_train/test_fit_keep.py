@@ -160,9 +160,9 @@ def test_kept_texts_are_no_negatives_and_change_no_other_term():
         ([{"text1": "one", "text2": " "}], r"kept.jsonl:1: text2 must be a text that is not blank"),
         (
             [{"text": "one"}, {"text": "One"}],
-            "1 distinct texts that measure nothing are too few to keep; give",
+            "kept.jsonl: 1 distinct text that no dev or test pair has, too few to keep; give at least 8",
         ),
-        ([], "0 distinct texts that measure nothing are too few"),
+        ([], "kept.jsonl holds no texts; check the file, or leave it out"),
     ],
 )
 def test_what_cannot_be_kept_is_refused_in_one_line(program, config, tmp_path, written, message):
@@ -173,6 +173,24 @@ def test_what_cannot_be_kept_is_refused_in_one_line(program, config, tmp_path, w
     assert not (tmp_path / "new").exists()
 
 
+def test_a_file_without_texts_is_refused_beside_general_text(tmp_path):
+    with pytest.raises(InputError, match=r"--keep .*none.jsonl holds no texts"):
+        load_to_keep([write(tmp_path / "none.jsonl", [])], True, [], [])
+
+
+def test_what_is_kept_and_what_is_left_out_is_said(tmp_path, caplog):
+    caplog.set_level("INFO", "angle.fit")
+    given = write(tmp_path / "given.jsonl", [{"text": f"text number {n}"} for n in range(10)])
+    measured = pair_set([("Text number 1", "another"), ("text number 2", "text number 3")])
+    load_to_keep([given], True, ["one of my own", "text number 4"], [measured])
+    assert f"--keep {given}: 3 texts left out, for dev or test pairs have them" in caplog.text
+    assert f"kept: 7 of --keep, {len(general_texts()):,} of general text, 1 of your own texts" in caplog.text
+    caplog.clear()
+    load_to_keep([], True, ["one of my own"], [measured])
+    assert f"kept: {len(general_texts()):,} of general text, 1 of your own texts" in caplog.text
+    assert "left out" not in caplog.text
+
+
 def test_texts_that_all_measure_leave_nothing_to_keep(config):
-    with pytest.raises(InputError, match="0 distinct texts that measure nothing"):
+    with pytest.raises(InputError, match="0 distinct texts that no dev or test pair has, too few to keep"):
         load_to_keep(config.dev, False, [], load_data(config)[0].dev)
