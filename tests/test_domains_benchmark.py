@@ -92,6 +92,18 @@ def test_synonyms_and_antonyms_become_pairs_with_the_texts_that_they_answer(tmp_
         domains.synonyms_and_antonyms(domain)
 
 
+def test_annotators_are_asked_as_in_the_paper_unless_told_otherwise(tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr(llm_supervised, "label", asked.append)
+    task = SimpleNamespace(name="tiny", texts=tmp_path / "texts.jsonl", replies=tmp_path)
+    llm_supervised.candidates(task, ("a",), "synonym")
+    llm_supervised.candidates(task, ("a",), prompts="structured", size=3)
+    assert [(one.prompts, one.polarity, one.size) for one in asked] == [
+        ("paper", "synonym", None),
+        ("structured", None, 3),
+    ]
+
+
 ROWS = {
     "degrees": [
         {"tuned": 66.0, "saved": 66.0, "dev": 70.0, "lost": 0.4},

@@ -56,11 +56,6 @@ def read_sections(folder: Path) -> dict[str, Options]:
             near = difflib.get_close_matches(name.lower().replace("_", "-"), SECTION_NAMES, n=1)
             hint = f"did you mean [{near[0]}]?" if near else f"there are {', '.join(SECTION_NAMES)}"
             raise InputError(f"{path}: [{name}] is the section of no command; {hint}")
-    return named_sections(content)
-
-
-def named_sections(content: Mapping[str, Mapping[str, Any]]) -> dict[str, Options]:
-    """Return the sections of an angle.toml with their options by the names that functions have for them."""
     return {name: _named(section) for name, section in content.items()}
 
 

@@ -31,7 +31,7 @@ from angle_data.labelling.prompts import load_prompt, load_prompts
 from angle_data.labelling.score import prompt_path
 from angle_data.look.config import GradeConfig
 from angle_data.look.grade import SHEET_SPLITS, split_file
-from angle_data.project.steps import COMMANDS, Step
+from angle_data.project.steps import COMMANDS, Step, real_path
 from angle_data.records import read_run_file
 
 _CONFIGS: dict[str, type[Any]] = {
@@ -155,8 +155,8 @@ def _missing(files: Iterable[tuple[str, str]], written: Collection[Path]) -> lis
     """Return an error about each file that is not there, and that no earlier step writes."""
     found = list[InputError]()
     for name, file in files:
-        path = path_of(file).resolve()
-        if not (any(path.is_relative_to(out.resolve()) for out in written) or os.path.exists(path)):
+        path = real_path(path_of(file))
+        if not (any(path.is_relative_to(real_path(out)) for out in written) or os.path.exists(path)):
             said = (
                 f"{name.replace('_', '-')}: {file} is not there, seen from the project, and no step "
                 "before writes it; put it back, or correct its path (was the project moved?)"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -14,7 +13,7 @@ from pkgutil import resolve_name
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from angle_data.calling.defaults import PROJECT_FILE, named_sections, read_sections
+from angle_data.calling.defaults import PROJECT_FILE, read_sections
 from angle_data.calling.options import check_values, option
 from angle_data.calling.rows import IN_MEMORY
 from angle_data.errors import InputError
@@ -161,9 +160,16 @@ def write_project(config: StartConfig) -> tuple[Path, int]:
     content = to_toml(sections)
     if not path.exists():
         write_text(path, content)
-    elif read_sections(folder) != named_sections(tomllib.loads(content)):  # comments may differ
+    elif not _has_options(folder, content):
         raise InputError(f"{path} exists, with other options; edit it, or give another --out")
     return folder, texts.count
+
+
+def _has_options(folder: Path, content: str) -> bool:
+    """Return whether the angle.toml of a project has the options of `content`, whatever its comments are."""
+    with TemporaryDirectory() as aside:
+        write_text(Path(aside) / PROJECT_FILE, content)
+        return read_sections(folder) == read_sections(Path(aside))
 
 
 def check_can_ask(model: str, base_url: str | None) -> None:

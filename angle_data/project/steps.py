@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,8 +66,8 @@ class Step:
 
     def needs(self, other: Step, folder: Path) -> bool:
         """Return whether it reads what another step writes, in the project's folder."""
-        written = (folder / other.out).resolve()
-        return any((folder / path_of(file)).resolve().is_relative_to(written) for _, file in self.reads)
+        written = real_path(folder / other.out)
+        return any(real_path(folder / path_of(file)).is_relative_to(written) for _, file in self.reads)
 
     @property
     def line(self) -> str:
@@ -104,6 +105,14 @@ def steps_of(sections: Mapping[str, Options], folder: Path) -> list[Step]:
     if not steps:
         raise InputError(f"{folder / PROJECT_FILE} has no section of a step; see `angle-data start --help`")
     return _in_order(steps, folder)
+
+
+def real_path(path: Path) -> Path:
+    """Return where a path leads, however it is spelled; what is no path (a NUL, a loop of links) stays."""
+    try:
+        return Path(os.path.realpath(path))  # Path.resolve raises at a loop of links
+    except ValueError:
+        return path.absolute()
 
 
 def _waits(step: Step, ahead: Sequence[Step], folder: Path) -> bool:

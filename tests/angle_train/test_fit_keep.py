@@ -11,6 +11,7 @@ from letter_model import collator
 from train_runs import changed, evaluate_model, now, pair_set, run_of, weights, write
 
 from angle_data.errors import InputError
+from angle_data.text import normalise, stable_hash
 from angle_train import run as fit_module
 from angle_train.data import keep as keeping
 from angle_train.data.guards import general_pairs, own_texts
@@ -83,6 +84,7 @@ def test_of_very_many_texts_some_are_kept_and_none_of_the_general_ones_is_lost(m
     kept = load_to_keep([spec], True, own, []).texts
     assert {*general_texts(), *own} <= {*kept}
     assert len({*given} & {*kept}) == len(kept) - len(general_texts()) - 2 == 20
+    assert {*given} & {*kept} == {*sorted(given, key=lambda text: stable_hash(normalise(text)))[:20]}
     assert "--keep: 20 of 50 distinct texts are kept, drawn by hash" in caplog.text
     fewer = write(tmp_path / "fewer.jsonl", [{"text": text} for text in given[:20]])
     assert {*given[:20]} <= {*load_to_keep([fewer], True, own, []).texts}
@@ -160,7 +162,7 @@ def test_kept_texts_are_no_negatives_and_change_no_other_term():
         ([{"text1": "one", "text2": " "}], r"kept.jsonl:1: text2 must be a text that is not blank"),
         (
             [{"text": "one"}, {"text": "One"}],
-            "kept.jsonl: 1 distinct text that no dev or test pair has, too few to keep; give at least 8",
+            "kept.jsonl: 1 distinct text outside dev and test data, too few to keep; give at least 8",
         ),
         ([], "kept.jsonl holds no texts; check the file, or leave it out"),
     ],
@@ -173,6 +175,13 @@ def test_what_cannot_be_kept_is_refused_in_one_line(program, config, tmp_path, w
     assert not (tmp_path / "new").exists()
 
 
+def test_eight_texts_are_enough_and_of_the_users_own_the_first_2000_are_kept(tmp_path):
+    eight = write(tmp_path / "eight.jsonl", [{"text": f"text number {n}"} for n in range(8)])
+    assert len(load_to_keep([eight], False, [], [])) == 8
+    own = [f"my own text number {n}" for n in range(2_003)]
+    assert {*load_to_keep([], True, own, []).texts} - {*general_texts()} == {*own[:2_000]}
+
+
 def test_a_file_without_texts_is_refused_beside_general_text(tmp_path):
     with pytest.raises(InputError, match=r"--keep .*none.jsonl holds no texts"):
         load_to_keep([write(tmp_path / "none.jsonl", [])], True, [], [])
@@ -182,8 +191,14 @@ def test_what_is_kept_and_what_is_left_out_is_said(tmp_path, caplog):
     caplog.set_level("INFO", "angle.fit")
     given = write(tmp_path / "given.jsonl", [{"text": f"text number {n}"} for n in range(10)])
     measured = pair_set([("Text number 1", "another"), ("text number 2", "text number 3")])
-    load_to_keep([given], True, ["one of my own", "text number 4"], [measured])
-    assert f"--keep {given}: 3 texts left out, for dev or test pairs have them" in caplog.text
+    own = ["one of my own", "text number 4", "Text number 3", general_pairs().text1[0]]
+    kept = load_to_keep([given], True, own, [measured, general_pairs()])
+    assert kept.name == "given + general text + your own texts"
+    assert [*kept.texts] == sorted(
+        kept.texts, key=lambda text: (stable_hash(normalise(text)), normalise(text))
+    )
+    assert not {"text number 1", "text number 2", "Text number 3", own[-1]} & {*kept.texts}
+    assert f"--keep {given}: 3 texts left out: in dev or test data" in caplog.text
     assert f"kept: 7 of --keep, {len(general_texts()):,} of general text, 1 of your own texts" in caplog.text
     caplog.clear()
     load_to_keep([], True, ["one of my own"], [measured])
@@ -192,5 +207,5 @@ def test_what_is_kept_and_what_is_left_out_is_said(tmp_path, caplog):
 
 
 def test_texts_that_all_measure_leave_nothing_to_keep(config):
-    with pytest.raises(InputError, match="0 distinct texts that no dev or test pair has, too few to keep"):
+    with pytest.raises(InputError, match="0 distinct texts outside dev and test data, too few to keep"):
         load_to_keep(config.dev, False, [], load_data(config)[0].dev)

@@ -138,7 +138,12 @@ def test_what_is_in_the_home_folder_is_found_there(tmp_path, monkeypatch):
         ):
             assert before in file.read_text()
             file.write_text(file.read_text().replace(before, after))
+        alias = tmp_path / "alias"  # the same folder by another name
+        alias.symlink_to(started.folder)
         assert 'data = "runs/pairs"' in file.read_text()
+        file.write_text(
+            file.read_text().replace('data = "runs/pairs"', f'data = "{alias}/runs/../runs/pairs"')
+        )
         project = Project(started.folder)
         assert not [said for name, said in project.status().rows if name == "mend"]
         project.run()
@@ -153,3 +158,13 @@ def test_what_is_in_the_home_folder_is_found_there(tmp_path, monkeypatch):
     asked = (project.folder / "runs/structured/run.json").stat().st_mtime
     os.utime("notes.txt", (asked + 10, asked + 10))
     assert "~/notes.txt changed since" in project.status().next
+
+
+@pytest.mark.parametrize("path", ["loop", "no\\u0000path"])
+def test_what_leads_nowhere_is_a_line_to_mend(project, path):
+    (project.folder / "loop").symlink_to("loop")
+    file = project.folder / "angle.toml"
+    file.write_text(file.read_text().replace('texts = "../notes.csv"', f'texts = "{path}"'))
+    mend = [said for name, said in Project(project.folder).status().rows if name == "mend"]
+    assert "texts: " in mend[0]
+    assert "is not there" in mend[0]
