@@ -155,8 +155,9 @@ def _missing(files: Iterable[tuple[str, str]], written: Collection[Path]) -> lis
     """Return an error about each file that is not there, and that no earlier step writes."""
     found = list[InputError]()
     for name, file in files:
-        path = real_path(path_of(file))
-        if not (any(path.is_relative_to(real_path(out)) for out in written) or os.path.exists(path)):
+        path = path_of(file)
+        will_be = any(real_path(path).is_relative_to(real_path(out)) for out in written)
+        if not (will_be or os.path.exists(path)):
             said = (
                 f"{name.replace('_', '-')}: {file} is not there, seen from the project, and no step "
                 "before writes it; put it back, or correct its path (was the project moved?)"

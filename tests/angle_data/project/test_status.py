@@ -11,6 +11,7 @@ from test_docs_commands import reply
 
 from angle_data import Project
 from angle_data.look.grade import finish_grading
+from angle_data.project.steps import steps_of
 
 
 @pytest.fixture
@@ -160,7 +161,22 @@ def test_what_is_in_the_home_folder_is_found_there(tmp_path, monkeypatch):
     assert "~/notes.txt changed since" in project.status().next
 
 
-@pytest.mark.parametrize("path", ["loop", "no\\u0000path"])
+@pytest.mark.parametrize("read", ["pairs", "other/../pairs", "~/pairs", "alias/pairs"])
+def test_a_step_comes_after_what_it_reads_however_that_is_spelled(tmp_path, monkeypatch, read):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "alias").symlink_to(tmp_path)
+    ensemble = {"runs": ["a-run"], "out": "pairs"}
+    steps = steps_of({"mine": {"runs": [read], "out": "mined.jsonl"}, "ensemble": ensemble}, tmp_path)
+    assert [step.command for step in steps] == ["ensemble", "mine"]
+    steps = steps_of({"mine": {"runs": ["elsewhere"], "out": "mined.jsonl"}, "ensemble": ensemble}, tmp_path)
+    assert [step.command for step in steps] == ["mine", "ensemble"]
+
+
+def test_a_step_does_not_wait_for_itself(tmp_path):
+    assert len(steps_of({"mine": {"runs": ["pairs"], "out": "pairs"}}, tmp_path)) == 1
+
+
+@pytest.mark.parametrize("path", ["loop", "no\\u0000path", "missing/../../notes.csv"])
 def test_what_leads_nowhere_is_a_line_to_mend(project, path):
     (project.folder / "loop").symlink_to("loop")
     file = project.folder / "angle.toml"
