@@ -138,12 +138,16 @@ def bug_titles() -> Task:
     titles = {row["id"]: row["title"].strip() for row in rows_of(source / "issues-validation.jsonl.gz")}
     for row in rows_of(source / "validation.jsonl.gz"):
         one, other = (titles[f"{row['source']}:{row[name]}"] for name in ("id1", "id2"))
-        part = "test" if stable_hash(f"{row['source']}:{row['id1']}") % 3 else "dev"
-        files[part].append({"text1": one, "text2": other, "label": row["label"]})
+        files[bug_split(row)].append({"text1": one, "text2": other, "label": row["label"]})
     texts, degrees, grades, dev, test = paths = [home / f"{name}.jsonl" for name in files]
     for path, rows in zip(paths, files.values(), strict=True):
         write_jsonl(path, rows)
     return Task("bug-titles", "topics", 3, texts, home, degrees, grades, True, (dev,), (test,), ())
+
+
+def bug_split(row: dict[str, Any]) -> str:
+    """Return whether a labelled pair of bug reports, of the validation split, is dev or test here."""
+    return "test" if stable_hash(f"{row['source']}:{row['id1']}") % 3 else "dev"
 
 
 def part(task: Task, texts: int) -> Task:

@@ -19,6 +19,9 @@ sys.path[:0] = [str(ROOT / "benchmarks" / "domains")]
 import domains  # noqa: E402
 import llm_supervised  # noqa: E402
 
+WRITTEN_FOR = [*domains.FOLDERS, "bug-titles"]
+"""The domains for whose texts a language model wrote, and whose pairs it graded."""
+
 
 def stored(folder, text, sentence="a dog <Text>"):
     """A file of one reply, to the first row of a training split."""
@@ -50,7 +53,7 @@ def test_every_reply_has_five_degrees_and_no_text_comes_twice(name):
     assert all(len(set(row["reply"].values())) == 5 for row in rows)
 
 
-@pytest.mark.parametrize("name", domains.DOMAINS)
+@pytest.mark.parametrize("name", WRITTEN_FOR)
 def test_every_text_has_three_synonyms_and_three_antonyms_and_they_differ(name):
     rows = domains.rows_of(domains.HERE / f"{name}-polarity.jsonl")
     if name == "bug-titles":
@@ -90,6 +93,47 @@ def test_synonyms_and_antonyms_become_pairs_with_the_texts_that_they_answer(tmp_
     write_jsonl(texts, [{"id": name, "text": "Another text"} for name in said])
     with pytest.raises(SystemExit, match="tiny, train-0: not the text that the reply answers"):
         domains.synonyms_and_antonyms(domain)
+
+
+def test_whole_reports_are_the_pairs_of_their_titles_with_the_grades_of_these(tmp_path, monkeypatch):
+    monkeypatch.setattr(domains, "HERE", tmp_path)
+    monkeypatch.setattr(domains, "RESULTS", tmp_path / "runs")
+    monkeypatch.setattr(
+        domains, "bug_titles", lambda: domains.Task("titles", "topics", 3, *[tmp_path] * 4, True, (), ())
+    )
+
+    def pairs(split):
+        return [
+            {
+                "text1": f"{split} {number} fails \nit " + "fails " * 500,
+                "text2": f"{split} {number} crashes\nit crashed",
+                "label": number % 2,
+                "source": "tracker",
+                "id1": str(number),
+                "id2": "x",
+            }
+            for number in range(30)
+        ]
+
+    monkeypatch.setattr(domains, "bug_rows", pairs)
+    titles = "train 7 fails\0train 7 crashes"
+    graded = {"row": 7, "sha256": hashlib.sha256(titles.encode()).hexdigest()[:12], "score": 2.0}
+    write_jsonl(tmp_path / "bug-titles-judged.jsonl", [graded])
+    domain = domains.reports()
+    human = domains.rows_of(domain.human)
+    assert [row["label"] for row in human] == [row["label"] for row in pairs("train")]
+    assert {len(row["text1"]) for row in human} == {domains.CHARACTERS}
+    (judged,) = domains.rows_of(domain.judged(None))
+    assert judged == {"text1": human[7]["text1"], "text2": "train 7 crashes\nit crashed", "score": 0.4}
+    rows = {row["text2"]: row for row in pairs("validation")}
+    for part, (file,) in (("dev", domain.task.dev), ("test", domain.task.test)):
+        found = domains.rows_of(file)
+        assert found
+        assert all(llm_supervised.bug_split(rows[row["text2"]]) == part for row in found)
+    assert sum(len(domains.rows_of(file)) for file in (*domain.task.dev, *domain.task.test)) == 30
+    write_jsonl(tmp_path / "bug-titles-judged.jsonl", [graded | {"row": 8}])
+    with pytest.raises(SystemExit, match="bug-titles, row 8: not the pair that was graded"):
+        domains.reports()
 
 
 def test_annotators_are_asked_as_in_the_paper_unless_told_otherwise(tmp_path, monkeypatch):
@@ -149,7 +193,7 @@ def test_judged_pairs_are_those_of_the_training_split_with_scores_from_0_to_1(tm
 JUDGED = {"sick": 4500, "mrpc": 3701, "questions": 1958, "bug-titles": 4686}
 
 
-@pytest.mark.parametrize("name", domains.DOMAINS)
+@pytest.mark.parametrize("name", WRITTEN_FOR)
 def test_every_judged_pair_has_a_grade_of_the_scale_and_none_comes_twice(name):
     rows = domains.rows_of(domains.HERE / f"{name}-judged.jsonl")
     assert len(rows) == JUDGED[name]

@@ -5,7 +5,9 @@
     ANGLE_BENCH_DATA=DIR python benchmarks/domains/domains.py bug-titles --rows teacher --teacher MODEL
     ANGLE_BENCH_DATA=DIR python benchmarks/domains/domains.py questions --rows judged human --backbone MPNET
 
-Domains: sick (image captions), mrpc (news), questions (of a community), bug-titles. Rows, and their recipes:
+Domains: sick (image captions), mrpc (news), questions (of a community), bug-titles, and bug-reports: the same
+pairs as whole reports, cut to 2,000 characters, with the grades that a language model gave to their titles.
+Rows, and their recipes:
 
 simcse            a text is its own positive, on the texts of the training pairs; needs no label
 polarity          three synonyms and three antonyms of the same texts as `degrees`, in answer to the shipped
@@ -21,6 +23,7 @@ judged-all-guarded    the same, with as much of the backbone mixed in as `guard_
                   alone, where judged-all-default loses too much of general text
 judged-yes-no     the same pairs, but as labels (`fit --threshold`): 1 from a grade of 3.5 on, 0 up to 2.5,
                   and 3 is left out (default); not for sick, whose truth is grades
+                  (bug-reports has the rows of judged pairs alone: nothing was written for whole reports)
 teacher           pairs mined among 3,000 texts of the training pairs, scored by --teacher MODEL; no label
                   (default)
 teacher-degrees   both (topics)
@@ -64,6 +67,7 @@ from llm_supervised import (  # noqa: E402
     DEGREES,
     GRADER,
     Task,
+    bug_split,
     bug_titles,
     build,
     candidates,
@@ -111,6 +115,8 @@ MOST_LOST = 1.0
 ROWS = ("simcse", *LLM_ROWS, "human-50", "human-200", "human")
 TAUGHT_ROWS = ("teacher", "teacher-degrees", "teacher-judged")
 TAUGHT_TEXTS, TAUGHT_PAIRS = 3_000, 4_000
+CHARACTERS = 2_000
+"""So many of a whole bug report are read; few models read more."""
 FOLDERS = {"sick": "sick-r", "mrpc": "mrpc", "questions": "cqa-qatarliving"}
 
 
@@ -160,8 +166,16 @@ def written(name: str, train: list[dict[str, Any]], home: Path) -> tuple[Path, P
     return found, degrees, graded
 
 
-def write_judged(name: str, pairs: Sequence[tuple[str, str]], home: Path) -> None:
+def write_judged(
+    name: str, graded: Sequence[tuple[str, str]], home: Path, whole: Sequence[tuple[str, str]] | None = None
+) -> None:
     """Write the pairs of the training split that a language model graded, with scores from 0 to 1.
+
+    Args:
+        name: Of the domain whose grades these are.
+        graded: The pairs as the language model read them, all of the split.
+        home: Where to write.
+        whole: The texts to train on, where the language model read titles alone.
 
     Raises:
         SystemExit: As `written`.
@@ -169,9 +183,9 @@ def write_judged(name: str, pairs: Sequence[tuple[str, str]], home: Path) -> Non
     least = 1 if name == "sick" else 0  # of the scale, which ends at 5
     rows = []
     for row in rows_of(HERE / f"{name}-judged.jsonl"):
-        one, other = pairs[row["row"]]
-        if not hashlib.sha256(f"{one}\0{other}".encode()).hexdigest().startswith(row["sha256"]):
+        if not hashlib.sha256("\0".join(graded[row["row"]]).encode()).hexdigest().startswith(row["sha256"]):
             sys.exit(f"{name}, row {row['row']}: not the pair that was graded; another edition?")
+        one, other = (whole or graded)[row["row"]]
         rows.append({"text1": one, "text2": other, "score": (row["score"] - least) / (5 - least)})
     write_jsonl(home / "judged.jsonl", rows)
 
@@ -243,24 +257,66 @@ def public_domain(name: str) -> Domain:
 
 def bugs() -> Domain:
     """Return the titles of bug reports, with the duplicates of the training split as human pairs."""
-    task, source = bug_titles(), data_folder() / "data" / "bug-duplicates"
-    titles = {row["id"]: row["title"].strip() for row in rows_of(source / "issues-train.jsonl.gz")}
-    rows = [
-        {
-            "text1": titles[f"{row['source']}:{row['id1']}"],
-            "text2": titles[f"{row['source']}:{row['id2']}"],
-            "label": row["label"],
-        }
-        for row in rows_of(source / "train.jsonl.gz")
-    ]
+    titles = [(title_of(row["text1"]), title_of(row["text2"])) for row in bug_rows("train")]
     human = RESULTS / "domains" / "bug-titles" / "human.jsonl"
-    write_jsonl(human, rows)
-    write_judged("bug-titles", [(row["text1"], row["text2"]) for row in rows], human.parent)
-    return Domain(replace(task, layers=None), human)
+    write_jsonl(human, with_labels(titles, "train"))
+    write_judged("bug-titles", titles, human.parent)
+    return Domain(replace(bug_titles(), layers=None), human)
 
 
-DOMAINS = {**{name: partial(public_domain, name) for name in FOLDERS}, "bug-titles": bugs}
+def reports() -> Domain:
+    """Return the pairs of `bugs` as whole reports: the same train, choose and measure."""
+    home = RESULTS / "domains" / "bug-reports"
+    whole = {
+        split: [(row["text1"][:CHARACTERS], row["text2"][:CHARACTERS]) for row in bug_rows(split)]
+        for split in ("train", "validation")
+    }
+    files = {"human": with_labels(whole["train"], "train"), "dev": [], "test": []}
+    for pair, row in zip(with_labels(whole["validation"], "validation"), bug_rows("validation"), strict=True):
+        files[bug_split(row)].append(pair)
+    for name, rows in files.items():
+        write_jsonl(home / f"{name}.jsonl", rows)
+    titles = [(title_of(row["text1"]), title_of(row["text2"])) for row in bug_rows("train")]
+    write_judged("bug-titles", titles, home, whole["train"])
+    dev, test = (home / "dev.jsonl",), (home / "test.jsonl",)
+    task = replace(bug_titles(), name="domains-bug-reports", layers=None, dev=dev, test=test)
+    return Domain(task, home / "human.jsonl")
+
+
+def title_of(report: str) -> str:
+    """Return the title of a bug report, which is its first line."""
+    return report.split("\n")[0].strip()
+
+
+def bug_rows(split: str) -> list[dict[str, Any]]:
+    """Return the labelled pairs of bug reports of a split."""
+    return rows_of(data_folder() / "data" / "bug-duplicates" / f"{split}.jsonl.gz")
+
+
+def with_labels(pairs: Sequence[tuple[str, str]], split: str) -> list[dict[str, Any]]:
+    """Return pairs of texts, those of a split in its order, with what people said of its reports."""
+    return [
+        {"text1": one, "text2": other, "label": row["label"]}
+        for (one, other), row in zip(pairs, bug_rows(split), strict=True)
+    ]
+
+
+DOMAINS = {
+    **{name: partial(public_domain, name) for name in FOLDERS},
+    "bug-titles": bugs,
+    "bug-reports": reports,
+}
 """Name on the command line -> what makes the domain."""
+
+
+_OF_ONE = {"judged-all-guarded"}
+LACKS = {
+    "sick": _OF_ONE | {"judged-yes-no"},
+    "questions": _OF_ONE,
+    "bug-titles": _OF_ONE,
+    "bug-reports": _OF_ONE | {"polarity", "degrees", "graded", "judged-degrees", "teacher-degrees"},
+}
+"""Domain -> the rows that it has not."""
 
 
 def few(path: Path, count: int, seed: int) -> Path:
@@ -415,7 +471,7 @@ def main() -> None:
         home = RESULTS / "domains" / name / (given.backbone.name if given.backbone else "")
         rows: dict[str, list[dict[str, float]]] = {}
         for row in given.rows:
-            if (name, row) == ("sick", "judged-yes-no") or (row == "judged-all-guarded" and name != "mrpc"):
+            if row in LACKS.get(name, ()):
                 continue
             for seed in given.seeds:
                 values = parse_settings(given.set)
