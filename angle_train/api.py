@@ -33,6 +33,7 @@ from angle_train.given import (
     read_section,
     several,
     split_values,
+    warn_of_nothing_kept,
 )
 from angle_train.keywords import FitKeywords, PathLike, TrainKeywords
 from angle_train.options import FitOptions
@@ -240,6 +241,8 @@ def fit(
     chosen = {name: value for name, value in options.items() if value is not None}
     recipe, reason = choose_recipe(recipe, files["data"])
     recipe = recipe.with_overrides(overrides)
+    with first_process_logs():
+        warn_of_nothing_kept(overrides, recipe, given["keep"])
     asked = FitOptions(**files, backbone=backbone, out=out, recipe=recipe, teacher=teacher, **chosen)
     loaded = None if teacher else load_data(asked, reason)  # a teacher scores pairs, which takes torch
     with first_process_logs():

@@ -45,6 +45,8 @@ _READ = (
     *("judged", "keep", "guard", "teacher_pairs"),
 )
 # Options that name what fit reads: files and folders, or `hub:ID`.
+_OF_TEXTS = ("keep", "teacher_pairs")  # those that may name texts alone
+_OF_KEPT = {"keep_weight", "keep_texts"}
 _SEARCHES = ("dev_search", "test_search")
 _TRAINS_ON = ("data", "human", "teacher_pairs")
 _DEVICES = ("cpu", "cuda", "mps")  # a run in several processes numbers its devices by itself
@@ -62,6 +64,17 @@ def given_pairs(data: Any, dev: Any, test: Any, options: dict[str, Any]) -> dict
     return given
 
 
+def warn_of_nothing_kept(values: Mapping[str, Any], recipe: Recipe, keep: Any) -> None:
+    """Warn where values of the recipe say how texts are kept, and none are."""
+    if keep is None and not recipe.training.keep_general:
+        for name in _OF_KEPT & values.keys():
+            log.warning(
+                "warning: %s has no effect, since no texts are kept; give --keep FILE, or --set "
+                "keep_general=true",
+                name,
+            )
+
+
 def checked_backbone(backbone: Any, given: Mapping[str, Any], teacher: str | None, out: Path) -> str:
     """Return directory or id of the backbone, once all inputs and `out` are found usable.
 
@@ -71,7 +84,9 @@ def checked_backbone(backbone: Any, given: Mapping[str, Any], teacher: str | Non
 
     in_memory = hasattr(backbone, "save_pretrained")
     name = "" if in_memory else several(backbone)[0]
-    check_inputs(given.values(), [name] if name else [], [teacher] if teacher else [])
+    pairs = (value for option, value in given.items() if option not in _OF_TEXTS)
+    texts = (given[option] for option in _OF_TEXTS)
+    check_inputs(pairs, [name] if name else [], [teacher] if teacher else [], texts)
     check_out(out)
     if in_memory:
         from angle_train.model.load import kept_in
@@ -94,19 +109,22 @@ def _model_of(model: Any, folder: Path) -> str:
     return kept_in(folder, model)
 
 
-def check_inputs(pairs: Iterable[Any], models: Iterable[str], embedders: Iterable[str] = ()) -> None:
+def check_inputs(
+    pairs: Iterable[Any], models: Iterable[str], embedders: Iterable[str] = (), texts: Iterable[Any] = ()
+) -> None:
     """Raise an InputError unless pairs and models exist, before slow imports; the hub is asked for models.
 
-    `embedders` are models, or files of vectors.
+    `embedders` are models, or files of vectors; `texts` are pairs, too, or texts alone.
     """
     from angle_train.data.sources import check_source
     from angle_train.data.vectors import check_vectors, is_vectors
     from angle_train.model.load import check_model
 
-    for value in pairs:
-        paths = [value] if is_path(value) else value if isinstance(value, list | tuple) else ()
-        for path in filter(is_path, paths):
-            check_source(os.path.expanduser(path))
+    for values, alone in ((pairs, False), (texts, True)):
+        for value in values:
+            paths = [value] if is_path(value) else value if isinstance(value, list | tuple) else ()
+            for path in filter(is_path, paths):
+                check_source(os.path.expanduser(path), texts=alone)
     for model in models:
         check_model(model)
     for embedder in embedders:

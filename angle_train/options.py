@@ -23,8 +23,8 @@ _scale = partial(option, "Range of the scores, LOW-HIGH, such as 0-5.", None, sh
 _device = partial(option, "cpu, cuda or mps (Apple).", None, shown="fastest available")
 _keep = partial(
     option,
-    "Texts, or pairs of them, without scores, whose similarities should stay as the backbone has them. "
-    "Repeatable.",
+    "Texts, or pairs of them, without scores, whose similarities should stay as the backbone has them; also "
+    ".txt[.gz] (one text per line). Repeatable.",
     None,
     shown="general text and your own, if the recipe says so",
 )
@@ -85,7 +85,8 @@ class FitOptions:
         None,
     )
     teacher_pairs: list[str] | None = option(
-        "What the teacher scores: pairs without labels (angle-data mine), or texts. Repeatable.",
+        "What the teacher scores: pairs without labels (angle-data mine), or texts, also .txt[.gz] (one per "
+        "line). Repeatable.",
         None,
         shown="pairs drawn among the texts of --data and --human",
     )

@@ -9,7 +9,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from angle_data.annotators.spec import read_price
-from angle_data.calling.defaults import command_words
+from angle_data.calling.defaults import PROJECT_FILE, command_words
 from angle_data.calling.options import check_values, option, with_options
 from angle_data.errors import InputError
 from angle_data.project.start import QUESTIONS, StartConfig
@@ -42,15 +42,19 @@ def start(config: StartConfig) -> tuple[dict[str, Any], str]:
     from angle_data.project.start import judged_by, write_project
 
     config = _answered(config)
-    folder, count = write_project(config)
+    folder, count, is_new = write_project(config)
     go = "" if folder.resolve() == Path().resolve() else f"cd {quote(str(folder))} && "
+    made = "all options; change what you like" if is_new else "was there, and says the same: unchanged"
+    then = "pilot   (50 texts first: what they cost, and pairs to read)" if is_new else "status"
     lines = [
-        f"project  {folder / 'angle.toml'}  (all options; change what you like)",
+        f"project  {folder / 'angle.toml'}  ({made})",
         f"texts    {count:,} of {config.texts}, column {config.text_field}",
         f"purpose  {config.purpose}, written by {config.model}",
         f"judged   by {judged_by(config)}",
-        f"next     {go}angle-data pilot   (50 texts first: what they cost, and pairs to read)",
+        f"next     {go}angle-data {then}",
     ]
+    if is_new and go and Path(PROJECT_FILE).is_file():
+        lines.append("note     it lies in the folder of another project; give --out DIR to have it elsewhere")
     return {"folder": folder, "texts": count}, "\n".join(lines)
 
 

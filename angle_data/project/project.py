@@ -56,8 +56,7 @@ class Project:
         config = StartConfig(path_of(texts), **options | {"yes": True})
         proposed, _ = proposals(config.texts)
         open_questions = {name: value for name, value in proposed.items() if getattr(config, name) is None}
-        folder, _ = write_project(answered(config, open_questions))
-        return cls(folder)
+        return cls(write_project(answered(config, open_questions)).folder)
 
     def __repr__(self) -> str:
         return f"Project {self.folder}\n{self.status()}"

@@ -11,9 +11,9 @@ from itertools import islice
 from pathlib import Path
 from pkgutil import resolve_name
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
-from angle_data.calling.defaults import PROJECT_FILE, read_sections
+from angle_data.calling.defaults import PROJECT_FILE, Options, read_sections, shared_options, typed
 from angle_data.calling.options import check_values, option
 from angle_data.calling.rows import IN_MEMORY
 from angle_data.errors import InputError
@@ -41,6 +41,7 @@ _PROMPTS = {"opposites": ("structured", "contrast"), "topics": ("degrees",), "se
 # What is asked for, by purpose: docs/labels.md has what that was measured on.
 _DEV_SHARE = 0.33  # dev pairs choose a checkpoint alone; to show that it is better takes more test pairs
 _LOOKED_AT = 200  # rows, to tell which column holds texts
+_NAMED = 3  # of the options that differ, so many are named
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +134,16 @@ def answered(config: StartConfig, answers: Mapping[str, str]) -> StartConfig:
     return replace(config, **known)
 
 
-def write_project(config: StartConfig) -> tuple[Path, int]:
-    """Write the angle.toml of a project with all answers; return its folder and the number of its texts.
+class Started(NamedTuple):
+    """A project's folder, the number of its texts, and whether it was made just now."""
+
+    folder: Path
+    texts: int
+    is_new: bool
+
+
+def write_project(config: StartConfig) -> Started:
+    """Write the angle.toml of a project with all answers, unless there is one that says the same.
 
     Raises:
         InputError: The texts cannot be read or are numbers, a model's name does not say where to ask, the
@@ -158,18 +167,34 @@ def write_project(config: StartConfig) -> tuple[Path, int]:
     if errors:
         raise errors[0]
     content = to_toml(sections)
-    if not path.exists():
+    is_new = not path.exists()
+    if is_new:
         write_text(path, content)
-    elif not _has_options(folder, content):
-        raise InputError(f"{path} exists, with other options; edit it, or give another --out")
-    return folder, texts.count
+    elif others := _other_options(folder, content):
+        more = f" and {len(others) - _NAMED} more" if len(others) > _NAMED else ""
+        raise InputError(
+            f"{path} exists, with other options: {', '.join(others[:_NAMED])}{more}; edit it, or give "
+            "another --out"
+        )
+    return Started(folder, texts.count, is_new)
 
 
-def _has_options(folder: Path, content: str) -> bool:
-    """Return whether the angle.toml of a project has the options of `content`, whatever its comments are."""
+def _other_options(folder: Path, content: str) -> list[str]:
+    """Return which options of a project's angle.toml are not as in `content`, whatever its comments are."""
     with TemporaryDirectory() as aside:
         write_text(Path(aside) / PROJECT_FILE, content)
-        return read_sections(folder) == read_sections(Path(aside))
+        has, wanted = _by_place(read_sections(folder)), _by_place(read_sections(Path(aside)))
+    return [place for place in {**wanted, **has} if has.get(place) != wanted.get(place)]
+
+
+def _by_place(sections: Mapping[str, Options]) -> dict[str, Any]:
+    """Return the values of all options by where they stand, such as `[fit] out`."""
+    found = dict[str, Any]()
+    for name, section in sections.items():
+        runs = {f"{name}.{run}": options for run, options in section.items() if isinstance(options, dict)}
+        for place, options in {name: shared_options(section), **runs}.items():
+            found |= {f"[{place}] {typed(option)}": value for option, value in options.items()}
+    return found
 
 
 def check_can_ask(model: str, base_url: str | None) -> None:

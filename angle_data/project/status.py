@@ -63,10 +63,12 @@ def spent_usd(run: Path) -> float:
 
 
 def _is_unpriced(run: Path) -> bool:
-    """Return whether a run took tokens that have no known price."""
+    """Return whether a run took tokens that have no known price; one that got no reply took none."""
     found = read_run_file(run)
     paid = found.get("engine") in ("server", "batch")
-    return paid and bool(found.get("tokens")) and found.get("usd") is None
+    tokens = found.get("tokens")
+    took = any(tokens.values()) if isinstance(tokens, dict) else bool(tokens)
+    return paid and took and found.get("usd") is None
 
 
 def forecast_usd(counts: Sequence[Mapping[str, Any]]) -> float | None:

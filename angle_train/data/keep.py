@@ -54,8 +54,8 @@ def load_to_keep(
     """Return the texts whose similarities are to stay; None where there are none.
 
     Args:
-        specs: What to read, see `sources.read_rows`: texts, or pairs of texts, of which at most `MOST` texts
-            are kept. Scores are left alone.
+        specs: What to read, see `sources.read_rows`: at most `MOST` texts are kept, and scores
+            are left alone.
         general: Whether the general texts that come with the toolkit and the `own` ones are kept too.
         own: Of the user, in the order in which they are taken.
         measured: Pairs whose texts are not kept: what measures is not to be learned.
@@ -105,7 +105,7 @@ def _by_hash(keys: Iterable[str]) -> list[str]:
 
 
 def _read(spec: str) -> Iterable[str]:
-    for place, row in read_rows(spec, "train"):
+    for place, row in read_rows(spec, "train", texts=True):
         names = ("text",) if "text" in row else text_columns(row)
         if names is None:
             raise InputError(

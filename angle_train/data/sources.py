@@ -28,6 +28,7 @@ from angle_data.tables import (
     load_hub_dataset,
     number_of,
     read_table,
+    read_texts,
     text_of,
 )
 
@@ -39,22 +40,26 @@ Item = tuple[str, dict[str, Any]]
 
 SCORES = ("score", "relatedness_score", "similarity_score", "label", "gold_label", "is_duplicate")
 """Names of the gold score, or of the class of a pair; the first that a row has counts."""
+_LINES = (".txt", ".txt.gz")  # a text a line
 _SHEET = {"sentence1", "sentence2", "score", "split"}  # of `angle-data grade`
 
 
-def read_rows(spec: str, split: str) -> Rows:
+def read_rows(spec: str, split: str, *, texts: bool = False) -> Rows:
     """Yield `(place, row)` of every row, where place is `file:line` or `file: row N`.
 
     Args:
         spec: A file, a dataset directory or a run of `llm-score` (see `angle_data.folders.splits_of`), or
             `hub:ID` for a dataset on the Hugging Face hub.
         split: Which split of a directory or hub dataset; files, and directories without splits, have none.
+        texts: Whether it may hold texts alone, and be a .txt[.gz], whose lines are read as `text`.
 
     Raises:
         InputError: The source is missing, damaged, of an unknown kind, or lacks the split.
     """
-    check_source(spec)
+    check_source(spec, texts=texts)
     path = Path(spec)
+    if spec.lower().endswith(_LINES):
+        return (item for item in read_texts(path, "text", "id", (), "") if item[1]["text"].strip())
     if spec.startswith(HUB_PREFIX):
         log.info("loading %s (split %s) from the hub", spec.removeprefix(HUB_PREFIX), split)
         rows = load_hub_dataset(spec.removeprefix(HUB_PREFIX), split)
@@ -62,20 +67,22 @@ def read_rows(spec: str, split: str) -> Rows:
     return read_table(path, split=split)
 
 
-def check_source(spec: str) -> None:
-    """Raise an InputError unless a source exists and is of a known kind; reads nothing, asks no hub."""
+def check_source(spec: str, *, texts: bool = False) -> None:
+    """Raise an InputError unless `read_rows` can read a source, as far as its name says; asks no hub."""
     path = Path(spec)
+    is_lines = spec.lower().endswith(_LINES)
     if spec.startswith(HUB_PREFIX):
         return
     if path.is_dir():
         splits_of(path)
     elif not path.exists():
-        hub = "" if is_table(path) else ", or write hub:ID for a dataset on the hub"
+        hub = "" if is_table(path) or is_lines else ", or write hub:ID for a dataset on the hub"
         raise InputError(f"{path} does not exist; check the path{hub}")
-    elif not is_table(path):
+    elif not (is_table(path) or (texts and is_lines)):
+        lines = ", or .txt[.gz] (one text per line)" if texts else ""
         mined = f"`angle-data mine --texts {shlex.quote(spec)} --out pairs.jsonl` makes pairs without scores"
-        hint = f"; {mined}, for fit --keep" if spec.endswith((".txt", ".txt.gz")) else ""
-        raise InputError(f"{path}: unknown kind of file; give {TABLE_KINDS}{hint}")
+        hint = f"; {mined}" if is_lines else ""
+        raise InputError(f"{path}: unknown kind of file; give {TABLE_KINDS}{lines}{hint}")
 
 
 def warn_if_unfinished(spec: str) -> None:

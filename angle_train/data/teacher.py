@@ -38,7 +38,7 @@ def load_unscored(specs: Sequence[str], labelled: Sequence[PairSet], measured: S
     """Return what a teacher is to score: no pair that measures, and nothing drawn from a text that does.
 
     Args:
-        specs: What to read, see `sources.read_rows`: pairs of texts, whose scores are left alone, or texts.
+        specs: What to read, see `sources.read_rows`. Scores are left alone.
         labelled: Training pairs: they have labels, so those among the pairs of `specs` are left out. Without
             `specs`, pairs are drawn among their first texts.
         measured: Dev and test pairs.
@@ -66,7 +66,7 @@ def load_unscored(specs: Sequence[str], labelled: Sequence[PairSet], measured: S
 def _read(specs: Sequence[str]) -> tuple[list[tuple[str, str]], list[str]]:
     pairs: list[tuple[str, str]] = []
     texts: list[str] = []
-    for place, row in (item for spec in specs for item in read_rows(spec, "train")):
+    for place, row in (item for spec in specs for item in read_rows(spec, "train", texts=True)):
         names = text_columns(row)
         if names is not None:
             first, second = (text_in(row, name, place, blank=False) for name in names)

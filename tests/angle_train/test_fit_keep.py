@@ -182,6 +182,48 @@ def test_eight_texts_are_enough_and_of_the_users_own_the_first_2000_are_kept(tmp
     assert {*load_to_keep([], True, own, []).texts} - {*general_texts()} == {*own[:2_000]}
 
 
+def test_a_text_file_has_a_text_a_line(program, config, tmp_path):
+    lines = tmp_path / "lines.txt"
+    lines.write_text("\n\n".join(f"text number {n}" for n in range(9)) + "\n", encoding="utf-8-sig")
+    found = load_to_keep([str(lines)], False, [], [])
+    assert (found.name, len(found)) == ("lines.txt", 9)
+    assert "text number 0" in found.texts
+    given = ["fit", "--backbone", config.backbone, "--out", tmp_path / "new"]
+    code, _, said = program(*given, "--data", lines)
+    assert code == 1
+    assert said.splitlines()[-1].endswith(
+        f"a data set folder; `angle-data mine --texts {lines} --out pairs.jsonl` makes pairs without scores"
+    )
+    code, _, said = program(*given, "--data", *config.data, "--keep", tmp_path / "other.doc")
+    assert code == 1
+    assert "other.doc does not exist; check the path, or write hub:ID" in said
+    (tmp_path / "other.doc").write_text("a text")
+    code, _, said = program(*given, "--data", *config.data, "--keep", tmp_path / "other.doc")
+    assert code == 1
+    assert said.splitlines()[-1].endswith(", or .txt[.gz] (one text per line)")
+    code, _, said = program(*given, "--data", *config.data, "--keep", lines, "--set", "epochs=0.1")
+    assert code == 0, said
+    assert "texts whose similarities are kept: 9 of --keep" in said
+
+
+@pytest.mark.parametrize(
+    ("setting", "warns"),
+    [
+        ("keep_weight=500", True),
+        ("keep_texts=12", True),
+        ("keep_weight=500 keep_general=true", False),
+        ("batch_size=8", False),
+    ],
+)
+def test_a_weight_of_nothing_is_told(program, config, tmp_path, setting, warns):
+    given = ["fit", "--data", *config.data, "--backbone", config.backbone, "--out", tmp_path / "new"]
+    settings = [word for one in setting.split() for word in ("--set", one)]
+    code, _, said = program(*given, "--epochs", "0.1", *settings)
+    assert code == 0, said
+    name = setting.partition("=")[0]
+    assert (f"warning: {name} has no effect, since no texts are kept; give --keep FILE, or" in said) == warns
+
+
 def test_a_file_without_texts_is_refused_beside_general_text(tmp_path):
     with pytest.raises(InputError, match=r"--keep .*none.jsonl holds no texts"):
         load_to_keep([write(tmp_path / "none.jsonl", [])], True, [], [])

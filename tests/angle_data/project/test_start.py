@@ -103,7 +103,12 @@ def test_the_same_answers_again_change_nothing_and_others_are_refused(notes):
     file.write_text(written)
     Project.start("notes.csv", **options)
     assert file.read_text() == written
-    with pytest.raises(InputError, match=r"angle.toml exists, with other options; edit it"):
+    with pytest.raises(
+        InputError, match=r"angle.toml exists, with other options: \[llm-label\] model; edit it"
+    ):
+        Project.start("notes.csv", purpose="topics", model="gpt-n")
+    several = r"\[llm-label.structured\] prompts, .* and 5 more; edit it, or give another --out"
+    with pytest.raises(InputError, match=several):
         Project.start("notes.csv", purpose="opposites", model="gpt-m")
     file.write_text(written.replace("drop-leaks", "drop_leaks"))
     Project.start("notes.csv", **options)
@@ -116,6 +121,20 @@ def test_the_same_answers_again_change_nothing_and_others_are_refused(notes):
     Path("full/other").write_text("")
     with pytest.raises(InputError, match="full exists and is no project"):
         Project.start("full.csv", **options)
+
+
+def test_a_project_that_was_there_and_one_inside_another_are_told(notes):
+    start = ["start", "notes.csv", "--yes"]
+    assert "next     cd notes && angle-data pilot" in CliRunner().invoke(app, start).output
+    again = CliRunner().invoke(app, start).output
+    assert "notes/angle.toml  (was there, and says the same: unchanged)" in again
+    assert "next     cd notes && angle-data status\n" in again
+    inside = CliRunner()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir("notes")
+        found = inside.invoke(app, ["start", "../notes.csv", "--yes"]).output
+        assert "note     it lies in the folder of another project; give --out DIR" in found
+        assert "note " not in inside.invoke(app, ["start", "../notes.csv", "--yes", "--out", "."]).output
 
 
 @pytest.mark.parametrize(
