@@ -1,0 +1,151 @@
+"""What a model gains or loses on text of kinds that took no part in making the recipes, beside MiniLM.
+
+    python benchmarks/training/elsewhere.py CLONES --model runs/cloud-ops/model
+    python benchmarks/training/elsewhere.py CLONES --model runs/seed-1 --set patients search
+
+CLONES is a folder with clones of public repositories: `biosses` (its archive BIOSSES-Dataset.rar unpacked
+there), `medical-question-pair-dataset`, `automatic-short-answer-grading` (of ameyaranadee), `ditto`, and
+`Apache-Lucene-Cranfield`. Nothing of them is in this repository. Sets:
+
+biomedical        BIOSSES: 100 pairs of sentences, mean of five annotators
+patients          pairs of patients' questions, rewritten and labelled by doctors
+student-answers   answers of students beside the teacher's, graded 0 to 5 (Mohler)
+offers            Amazon-Google, test part: titles of offers, the same product or not
+offers-by-name    Abt-Buy, test part: names of offers
+search            Cranfield: abstracts that are relevant to queries, nDCG@10
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+import statistics
+import sys
+import zipfile
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+sys.path[:0] = [str(Path(__file__).resolve().parents[1])]
+
+from common import RESULTS, minilm, options  # noqa: E402
+
+from angle_data.jsonl import write_jsonl, write_text  # noqa: E402
+from angle_train import evaluate  # noqa: E402
+
+OUT = RESULTS / "elsewhere"
+_WORD = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
+_OFFER = re.compile(r"COL (?:title|name) VAL (.*?) COL ")
+_RELEVANT = {"1", "2", "3", "4"}  # copies of Cranfield differ in which end is the best, so all count alike
+
+
+def pair(one: str, other: str, score: float) -> dict[str, Any]:
+    """Return a labelled pair as `eval` reads it."""
+    return {"text1": one, "text2": other, "score": score}
+
+
+def cells(document: Path) -> list[list[str]]:
+    """Return the rows of the only table in a .docx."""
+    root = ElementTree.fromstring(zipfile.ZipFile(document).read("word/document.xml"))
+    (table,) = root.iter(f"{_WORD}tbl")
+    return [
+        ["".join(run.text or "" for run in cell.iter(f"{_WORD}t")).strip() for cell in row.iter(f"{_WORD}tc")]
+        for row in table.iter(f"{_WORD}tr")
+    ]
+
+
+def biomedical(clones: Path) -> Iterator[dict[str, Any]]:
+    """Yield the pairs of BIOSSES."""
+    folder = clones / "biosses" / "BIOSSES-Dataset"
+    texts, grades = cells(folder / "Annotation-Pairs.docx"), cells(folder / "Annotator-Scores.docx")
+    for (_, one, other), (_, *scores) in zip(texts[1:], grades[1:], strict=True):
+        yield pair(one, other, statistics.mean(map(float, scores)))
+
+
+def patients(clones: Path) -> Iterator[dict[str, Any]]:
+    """Yield the pairs of patients' questions."""
+    with open(clones / "medical-question-pair-dataset" / "mqp.csv", encoding="utf-8", newline="") as stream:
+        for _, one, other, label in csv.reader(stream):
+            yield pair(one, other, float(label))
+
+
+def student_answers(clones: Path) -> Iterator[dict[str, Any]]:
+    """Yield the teacher's answer and a student's, with the grade of the latter."""
+    file = clones / "automatic-short-answer-grading" / "data" / "Data.csv"
+    with open(file, encoding="utf-8", newline="") as stream:
+        for row in csv.DictReader(stream):
+            wanted, given = (re.sub(r"<[^>]+>", " ", row[name]).strip() for name in ("Answers", "Texts"))
+            if wanted and given:
+                yield pair(wanted, given, float(row["Score"]))
+
+
+def offers(clones: Path, name: str) -> Iterator[dict[str, Any]]:
+    """Yield the titles or names of two shops' offers, and whether the product is the same."""
+    file = clones / "ditto" / "data" / "er_magellan" / name / "test.txt"
+    for line in file.read_text(encoding="utf-8").splitlines():
+        *both, label = line.split("\t")
+        one, other = (found.group(1).strip() if (found := _OFFER.search(text)) else "" for text in both)
+        if one and other:
+            yield pair(one, other, float(label))
+
+
+def fields(file: Path) -> list[dict[str, str]]:
+    """Return the records of a file of Cranfield's, by the letter of each field; `I` is the id."""
+    records = list[dict[str, str]]()
+    name = ""
+    for line in file.read_text(encoding="utf-8").splitlines():
+        if found := re.fullmatch(r"\.([A-Z])(?: (\d+))?", line.strip()):
+            name = found.group(1)
+            if name == "I":
+                records.append({"I": str(int(found.group(2)))})
+        else:
+            records[-1][name] = f"{records[-1].get(name, '')} {line.strip()}".strip()
+    return records
+
+
+def search(clones: Path) -> Path:
+    """Write Cranfield in BEIR's layout; return its folder. Its queries are numbered by their place."""
+    source, out = clones / "Apache-Lucene-Cranfield" / "cran", OUT / "search"
+    documents = fields(source / "cran.all.1400")
+    write_jsonl(out / "corpus.jsonl", ({"_id": row["I"], "text": row.get("W", "")} for row in documents))
+    queries = fields(source / "cran.qry")
+    write_jsonl(
+        out / "queries.jsonl", ({"_id": str(n), "text": row["W"]} for n, row in enumerate(queries, start=1))
+    )
+    lines = [line.split() for line in (source / "cranqrel").read_text(encoding="utf-8").splitlines()]
+    relevant = [f"{query}\t{document}\t1" for query, document, code, *_ in lines if code in _RELEVANT]
+    write_text(out / "qrels" / "test.tsv", "\n".join(["query-id\tcorpus-id\tscore", *relevant, ""]))
+    return out
+
+
+PAIRS: dict[str, Callable[[Path], Iterator[dict[str, Any]]]] = {
+    "biomedical": biomedical,
+    "patients": patients,
+    "student-answers": student_answers,
+    "offers": partial(offers, name="Structured/Amazon-Google"),
+    "offers-by-name": partial(offers, name="Textual/Abt-Buy"),
+}
+
+
+def main() -> None:
+    """Print the figures of a model and of MiniLM on every set, with the difference."""
+    parser = options(__doc__)
+    parser.add_argument("clones", type=Path)
+    parser.add_argument("--model", required=True)
+    parser.add_argument("--set", nargs="+", choices=[*PAIRS, "search"], default=[*PAIRS, "search"])
+    given = parser.parse_args()
+    files = []
+    for name in given.set:
+        if name in PAIRS:
+            files.append(str(OUT / f"{name}.jsonl"))
+            write_jsonl(Path(files[-1]), PAIRS[name](given.clones))
+    if files:
+        print(evaluate(given.model, pairs=files, baseline=str(minilm())), flush=True)
+    if "search" in given.set:
+        print(evaluate(given.model, search=str(search(given.clones)), baseline=str(minilm())))
+
+
+if __name__ == "__main__":
+    main()
