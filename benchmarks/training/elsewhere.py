@@ -106,16 +106,20 @@ def fields(file: Path) -> list[dict[str, str]]:
 
 
 def search(clones: Path) -> Path:
-    """Write Cranfield in BEIR's layout; return its folder. Its queries are numbered by their place."""
+    """Write Cranfield in BEIR's layout; return its folder.
+
+    Its judgements number the queries by their place; documents have numbers too, so queries get other ids.
+    """
     source, out = clones / "Apache-Lucene-Cranfield" / "cran", OUT / "search"
     documents = fields(source / "cran.all.1400")
     write_jsonl(out / "corpus.jsonl", ({"_id": row["I"], "text": row.get("W", "")} for row in documents))
     queries = fields(source / "cran.qry")
     write_jsonl(
-        out / "queries.jsonl", ({"_id": str(n), "text": row["W"]} for n, row in enumerate(queries, start=1))
+        out / "queries.jsonl",
+        ({"_id": f"query-{n}", "text": row["W"]} for n, row in enumerate(queries, start=1)),
     )
     lines = [line.split() for line in (source / "cranqrel").read_text(encoding="utf-8").splitlines()]
-    relevant = [f"{query}\t{document}\t1" for query, document, code, *_ in lines if code in _RELEVANT]
+    relevant = [f"query-{query}\t{document}\t1" for query, document, code, *_ in lines if code in _RELEVANT]
     write_text(out / "qrels" / "test.tsv", "\n".join(["query-id\tcorpus-id\tscore", *relevant, ""]))
     return out
 
