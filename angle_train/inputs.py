@@ -56,9 +56,10 @@ def load_data(options: FitOptions, reason: str = "") -> tuple[RunData, Recipe]:
             data = with_judged(data, options.judged, dev_by_people=bool(options.dev))
         guarded, own = own_texts(data.train)
         own = [] if options.teacher else own  # how alike these are is for the teacher to say
-        measured = [*data.dev, *data.test, *searched]
+        learned = [data.train, *data.chose]
+        guards = load_guards(options.guard or (), learned, guarded, options.scale, data.test)
+        measured = [*data.dev, *data.test, *searched, *(guard.pairs for guard in guards)]
         kept = load_to_keep(options.keep or (), recipe.training.keep_general, own, measured)
-        guards = load_guards(options.guard or (), [data.train, *data.chose], guarded, options.scale)
     return replace(data, kept=kept, guards=guards), recipe
 
 

@@ -53,7 +53,8 @@ def start(config: StartConfig) -> tuple[dict[str, Any], str]:
         f"judged   by {judged_by(config)}",
         f"next     {go}angle-data {then}",
     ]
-    if is_new and go and Path(PROJECT_FILE).is_file():
+    inside = go and folder.resolve().is_relative_to(Path().resolve())
+    if is_new and inside and Path(PROJECT_FILE).is_file():
         lines.append("note     it lies in the folder of another project; give --out DIR to have it elsewhere")
     return {"folder": folder, "texts": count}, "\n".join(lines)
 

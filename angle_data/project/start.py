@@ -184,16 +184,19 @@ def _other_options(folder: Path, content: str) -> list[str]:
     with TemporaryDirectory() as aside:
         write_text(Path(aside) / PROJECT_FILE, content)
         has, wanted = _by_place(read_sections(folder)), _by_place(read_sections(Path(aside)))
-    return [place for place in {**wanted, **has} if has.get(place) != wanted.get(place)]
+    missing = object()
+    return [place for place in {**wanted, **has} if has.get(place, missing) != wanted.get(place, missing)]
 
 
 def _by_place(sections: Mapping[str, Options]) -> dict[str, Any]:
-    """Return the values of all options by where they stand, such as `[fit] out`."""
+    """Return the values of all options by where they stand, such as `[fit] out`; a section without any is there."""
     found = dict[str, Any]()
     for name, section in sections.items():
         runs = {f"{name}.{run}": options for run, options in section.items() if isinstance(options, dict)}
         for place, options in {name: shared_options(section), **runs}.items():
             found |= {f"[{place}] {typed(option)}": value for option, value in options.items()}
+            if not options:
+                found[f"[{place}]"] = None
     return found
 
 

@@ -25,7 +25,8 @@ from angle_train.data.pairs import PairSet, distinct_names, load_pairs
 log = logging.getLogger("angle.fit")
 
 FEWEST = 5
-"""Sources, or different texts on either side, of a labelled guard: fewer tell no loss from chance."""
+"""Sources, or different texts on either side, of a labelled guard, and pairs with another
+score than the commonest: fewer tell no loss from chance."""
 _DEGREES = {"paraphrase": 1.0, "changed": 0.5, "topic": 0.25}  # of similarity to `text`; strangers have 0
 _OWN_TEXTS, _OWN_SHARE = 200, 4  # so many of the user's texts are held out at most, and one of so many
 _NEAREST, _NEAR = 1, 20  # ranks of the texts that a text stands with
@@ -46,7 +47,11 @@ class Guard:
 
 
 def load_guards(
-    specs: Sequence[str], learned: Sequence[PairSet], own: Sequence[str], scale: str | None = None
+    specs: Sequence[str],
+    learned: Sequence[PairSet],
+    own: Sequence[str],
+    scale: str | None = None,
+    test: Sequence[PairSet] = (),
 ) -> list[Guard]:
     """Return the labelled guards, without what the model learns from, and the two that are always there.
 
@@ -55,11 +60,21 @@ def load_guards(
         learned: Pairs that train or choose the weights.
         own: Texts of the user, see `own_texts`.
         scale: Of the scores, see `load_pairs`.
+        test: Test pairs. They may guard, with a warning: guards decide how much of the backbone is mixed in.
 
     Raises:
-        InputError: A source cannot be used, has only one score, or too few pairs that are not learned from.
+        InputError: A source cannot be used, has too few pairs that are not learned from, or hardly any but
+            of one score.
     """
     given = [_labelled(spec, learned, scale) for spec in specs]
+    for spec, pairs in zip(specs, given, strict=True):
+        if tested := len(pairs) - len(without_pairs_of(pairs, test)):
+            log.warning(
+                "warning: --guard %s: %s, so figures on these are flattered: guards decide how much of the "
+                "backbone is mixed in",
+                spec,
+                f"{tested:,} of {counted(len(pairs), 'pair')} are test pairs",
+            )
     guards = [Guard("labelled", pairs) for pairs in distinct_names(given)]
     guards.append(Guard("general", without_pairs_of(general_pairs(), learned)))
     among = own_pairs(own)
@@ -88,10 +103,12 @@ def _labelled(spec: str, learned: Sequence[PairSet], scale: str | None) -> PairS
             f"--guard {spec}: {counted(len(pairs), 'pair')}{rest}, of {of}, cannot show a loss; give "
             f"labelled pairs of other text, of at least {FEWEST} sources or texts, better 200"
         )
-    if np.ptp(pairs.score) == 0:
+    commonest = int(np.unique(pairs.score, return_counts=True)[1].max())
+    others = len(pairs) - commonest
+    if others < FEWEST:  # many resamples would have none of them, and rank nothing
         raise InputError(
-            f"--guard {spec}: all its pairs have one score, so nothing can rank them right or wrong; give "
-            "pairs of at least two scores"
+            f"--guard {spec}: {commonest:,} of {counted(len(pairs), 'pair')} have one score and {others} "
+            f"another, which cannot show a loss; give pairs of at least two scores, {FEWEST} or more of each"
         )
     return pairs
 

@@ -79,7 +79,7 @@ def load_to_keep(
         names.append(name)
     if len(kept) < FEWEST:
         raise InputError(
-            f"--keep {' '.join(specs)}: {counted(len(kept), 'distinct text')} outside dev and test data, "
+            f"--keep {' '.join(specs)}: {counted(len(kept), 'distinct text')} outside dev, test and guards, "
             f"too few to keep; give at least {FEWEST}"
         )
     log.info("texts whose similarities are kept: %s", ", ".join(counts))
@@ -92,7 +92,8 @@ def _given(spec: str, measuring: Set[str]) -> dict[str, str]:
     if not found:
         raise InputError(f"--keep {spec} holds no texts; check the file, or leave it out")
     if left_out := len(found.keys() & measuring):
-        log.warning("--keep %s: %s left out: in dev or test data", spec, counted(left_out, "text"))
+        said = counted(left_out, "text")
+        log.warning("--keep %s: %s left out: in data that measures (dev, test, guards)", spec, said)
     return _distinct(found.values(), measuring)
 
 

@@ -58,7 +58,7 @@ def read_rows(spec: str, split: str, *, texts: bool = False) -> Rows:
     """
     check_source(spec, texts=texts)
     path = Path(spec)
-    if spec.lower().endswith(_LINES):
+    if texts and spec.lower().endswith(_LINES) and path.is_file():
         return (item for item in read_texts(path, "text", "id", (), "") if item[1]["text"].strip())
     if spec.startswith(HUB_PREFIX):
         log.info("loading %s (split %s) from the hub", spec.removeprefix(HUB_PREFIX), split)
@@ -80,8 +80,8 @@ def check_source(spec: str, *, texts: bool = False) -> None:
         raise InputError(f"{path} does not exist; check the path{hub}")
     elif not (is_table(path) or (texts and is_lines)):
         lines = ", or .txt[.gz] (one text per line)" if texts else ""
-        mined = f"`angle-data mine --texts {shlex.quote(spec)} --out pairs.jsonl` makes pairs without scores"
-        hint = f"; {mined}" if is_lines else ""
+        project = f"`angle-data start {shlex.quote(spec)}` has a model write pairs for the texts"
+        hint = f"; {project}, and --keep and --teacher-pairs take them as they are" if is_lines else ""
         raise InputError(f"{path}: unknown kind of file; give {TABLE_KINDS}{lines}{hint}")
 
 

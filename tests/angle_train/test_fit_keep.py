@@ -162,7 +162,7 @@ def test_kept_texts_are_no_negatives_and_change_no_other_term():
         ([{"text1": "one", "text2": " "}], r"kept.jsonl:1: text2 must be a text that is not blank"),
         (
             [{"text": "one"}, {"text": "One"}],
-            "kept.jsonl: 1 distinct text outside dev and test data, too few to keep; give at least 8",
+            "kept.jsonl: 1 distinct text outside dev, test and guards, too few to keep; give at least 8",
         ),
         ([], "kept.jsonl holds no texts; check the file, or leave it out"),
     ],
@@ -192,7 +192,8 @@ def test_a_text_file_has_a_text_a_line(program, config, tmp_path):
     code, _, said = program(*given, "--data", lines)
     assert code == 1
     assert said.splitlines()[-1].endswith(
-        f"a data set folder; `angle-data mine --texts {lines} --out pairs.jsonl` makes pairs without scores"
+        f"data set folder; `angle-data start {lines}` has a model write pairs for the texts, and --keep and "
+        "--teacher-pairs take them as they are"
     )
     code, _, said = program(*given, "--data", *config.data, "--keep", tmp_path / "other.doc")
     assert code == 1
@@ -204,6 +205,16 @@ def test_a_text_file_has_a_text_a_line(program, config, tmp_path):
     code, _, said = program(*given, "--data", *config.data, "--keep", lines, "--set", "epochs=0.1")
     assert code == 0, said
     assert "texts whose similarities are kept: 9 of --keep" in said
+    code, _, said = program(*given, "--data", *config.data, "--keep", tmp_path / "none.txt", "--overwrite")
+    assert code == 1
+    assert said.splitlines()[-1].endswith("none.txt does not exist; check the path")
+
+
+def test_the_name_of_a_folder_says_nothing_of_its_rows(tmp_path):
+    folder = tmp_path / "kept.txt"
+    folder.mkdir()
+    write(folder / "train.jsonl", [{"text": f"text number {n}"} for n in range(9)])
+    assert len(load_to_keep([str(folder)], False, [], [])) == 9
 
 
 @pytest.mark.parametrize(
@@ -240,7 +251,7 @@ def test_what_is_kept_and_what_is_left_out_is_said(tmp_path, caplog):
         kept.texts, key=lambda text: (stable_hash(normalise(text)), normalise(text))
     )
     assert not {"text number 1", "text number 2", "Text number 3", own[-1]} & {*kept.texts}
-    assert f"--keep {given}: 3 texts left out: in dev or test data" in caplog.text
+    assert f"--keep {given}: 3 texts left out: in data that measures (dev, test, guards)" in caplog.text
     assert f"kept: 7 of --keep, {len(general_texts()):,} of general text, 1 of your own texts" in caplog.text
     caplog.clear()
     load_to_keep([], True, ["one of my own"], [measured])
@@ -249,5 +260,5 @@ def test_what_is_kept_and_what_is_left_out_is_said(tmp_path, caplog):
 
 
 def test_texts_that_all_measure_leave_nothing_to_keep(config):
-    with pytest.raises(InputError, match="0 distinct texts outside dev and test data, too few to keep"):
+    with pytest.raises(InputError, match="0 distinct texts outside dev, test and guards, too few to keep"):
         load_to_keep(config.dev, False, [], load_data(config)[0].dev)

@@ -192,6 +192,10 @@ def test_a_model_is_a_teacher_in_python_too(config, tiny_model_dir, tmp_path):
             r"few.jsonl has no vector for \d+ of .*; add them to the file, or give --teacher-pairs",
         ),
         (
+            ["--teacher", "few.jsonl", "--teacher-pairs", "lines.txt"],  # a text a line
+            "few.jsonl has no vector for 9 of 9 texts",
+        ),
+        (
             ["--teacher", "zeros.jsonl", "--teacher-pairs", "mined.jsonl"],
             r"zeros.jsonl: the vectors of \d+ of .* are nothing but zeros, such as .*; embed such texts",
         ),
@@ -203,6 +207,7 @@ def test_a_model_is_a_teacher_in_python_too(config, tiny_model_dir, tmp_path):
 )
 def test_slips_are_one_line(program, config, tmp_path, monkeypatch, more, message):
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "lines.txt").write_text("\n".join("bcdefghij"))
     write(tmp_path / "few.jsonl", [{"text": "a", "embedding": [1.0, 0.0]}])
     texts = {text for _, row in read_jsonl(tmp_path / "mined.jsonl") for text in row.values()}
     write(tmp_path / "zeros.jsonl", [{"text": text, "embedding": [0.0, 0.0]} for text in sorted(texts)])

@@ -112,6 +112,9 @@ def test_the_same_answers_again_change_nothing_and_others_are_refused(notes):
         Project.start("notes.csv", purpose="opposites", model="gpt-m")
     file.write_text(written.replace("drop-leaks", "drop_leaks"))
     Project.start("notes.csv", **options)
+    file.write_text(written + "[llm-label.extra]\n")
+    with pytest.raises(InputError, match=r"with other options: \[llm-label.extra\]; edit it"):
+        Project.start("notes.csv", **options)
     file.write_text(written + "[fit")
     with pytest.raises(InputError, match=r"angle.toml is not valid TOML .*; correct it"):
         Project.start("notes.csv", **options)
@@ -134,7 +137,10 @@ def test_a_project_that_was_there_and_one_inside_another_are_told(notes):
         patch.chdir("notes")
         found = inside.invoke(app, ["start", "../notes.csv", "--yes"]).output
         assert "note     it lies in the folder of another project; give --out DIR" in found
-        assert "note " not in inside.invoke(app, ["start", "../notes.csv", "--yes", "--out", "."]).output
+        assert "note " not in inside.invoke(app, ["start", "../notes.csv", "--yes"]).output  # it was there
+        assert (
+            "note " not in inside.invoke(app, ["start", "../notes.csv", "--yes", "--out", "../other"]).output
+        )
 
 
 @pytest.mark.parametrize(

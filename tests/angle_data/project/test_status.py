@@ -184,3 +184,13 @@ def test_what_leads_nowhere_is_a_line_to_mend(project, path):
     mend = [said for name, said in Project(project.folder).status().rows if name == "mend"]
     assert "texts: " in mend[0]
     assert "is not there" in mend[0]
+
+
+@pytest.mark.parametrize(("tokens", "said"), [(0, "0.0000 USD"), (7, "not known: a price is missing")])
+def test_a_run_without_a_reply_costs_nothing_though_its_price_is_not_known(project, tokens, said):
+    for step in project.steps:
+        run = project.folder / step.out / "run.json"
+        if step.command == "llm-label":
+            found = json.loads(run.read_text()) | {"usd": None, "usd_per_million": None}
+            run.write_text(json.dumps(found | {"tokens": {"prompt_tokens": tokens, "total_tokens": tokens}}))
+    assert f"spent      {said}" in str(project.status())

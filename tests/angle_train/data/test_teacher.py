@@ -1,5 +1,7 @@
 """What a teacher is asked about: neither what has labels, nor what measures."""
 
+import gzip
+
 import pytest
 from train_runs import pair_set, write
 
@@ -26,6 +28,13 @@ def test_pairs_and_texts_are_read_and_each_counts_once(tmp_path):
     assert found.pairs == [("B", "a"), ("c", "zeta")]
     assert found.texts == ["One"]
     assert found.name == "mined + texts"
+
+
+def test_a_text_file_has_a_text_a_line(tmp_path):
+    with gzip.open(tmp_path / "texts.txt.gz", "wt", encoding="utf-8") as stream:
+        stream.write("\n\n".join("abcdefgh"))
+    found = load_unscored([str(tmp_path / "texts.txt.gz")], [LABELLED], [DEV])
+    assert (found.pairs, sorted(found.texts), found.name) == ([], [*"abcdefgh"], "texts.txt.gz")
 
 
 def test_without_files_pairs_are_drawn_among_the_first_texts_of_labelled_pairs():

@@ -14,7 +14,8 @@ from angle_train.data.guards import Guard, general_pairs, load_guards, own_pairs
 from angle_train.data.pairs import load_pairs
 from angle_train.evaluation.similarity import word_overlap
 from angle_train.evaluation.statistics import spearman
-from angle_train.run import fit
+from angle_train.report.verdict import TUNED
+from angle_train.run import fit, load_data
 from angle_train.training.choosing import Candidate, choose
 from angle_train.training.guards import SPENT, Loss, guards_of, within_guards, worse_sentence, worth_of
 
@@ -235,6 +236,8 @@ def test_a_run_says_that_guards_asked_for_more_of_the_backbone_and_what_for(conf
     assert 100 * spared["low"] > 60
     share = report.details["merge"]["share"]
     assert share > 0
+    saved = next(row.score.value for row in report.results if row.role == "dev" and row.model == TUNED)
+    assert report.details["choice"]["best"] == pytest.approx(saved)  # measured with that share
     said = report.verdict.lines[2]
     assert said.startswith(f"{100 * share:.0f} % of the backbone is mixed into the tuned weights, which may")
     assert "surely costs more than --guard-loss 60 elsewhere (as planned: guard by " in said
@@ -274,6 +277,10 @@ def test_parts_held_out_in_turn_save_no_harmful_weights_either(config, rows, tmp
             ],
             r"5 pairs, of 1 different text, cannot show a loss",
         ),
+        (
+            [{"text1": f"a {n}", "text2": f"b {n}", "score": int(n < 4)} for n in range(60)],
+            r"56 of 60 pairs have one score and 4 another, which cannot show a loss; .*, 5 or more of each",
+        ),
     ],
 )
 def test_guards_that_say_nothing_are_refused(program, config, tmp_path, written, message):
@@ -294,3 +301,24 @@ def test_pairs_that_train_guard_nothing(config, rows, tmp_path, caplog):
     guard, _ = load_guards([mixed], [train], [])
     assert len(guard.pairs) == 30
     assert "20 of 50 pairs left out: they train or choose the weights" in caplog.text
+
+
+def test_dev_pairs_guard_nothing_test_pairs_with_a_warning_and_no_text_of_a_guard_is_kept(
+    config, rows, tmp_path, caplog
+):
+    dev, test, other = rows[:20], now(rows)[20:30], now(rows)[30:60]
+    files = {
+        name: write(tmp_path / f"{name}.jsonl", part) for name, part in {"dev": dev, "test": test}.items()
+    }
+    guard = write(tmp_path / "guard.jsonl", [*dev, *test, *other])
+    kept = write(
+        tmp_path / "kept.jsonl", [*other, *({"text1": f"x {n}", "text2": f"y {n}"} for n in range(9))]
+    )
+    asked = replace(config, dev=[files["dev"]], test=[files["test"]], guard=[guard], keep=[kept])
+    data, _ = load_data(asked)
+    assert len(data.guards[0].pairs) == 40
+    assert "20 of 60 pairs left out: they train or choose the weights" in caplog.text
+    assert f"--guard {guard}: 10 of 40 pairs are test pairs, so figures on these are flattered" in caplog.text
+    assert {*data.kept.texts} == {f"{side} {n}" for side in "xy" for n in range(9)}
+    assert f"--keep {kept}: " in caplog.text
+    assert "left out: in data that measures (dev, test, guards)" in caplog.text
