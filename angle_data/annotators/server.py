@@ -332,5 +332,5 @@ class OpenAIServer(Annotator):
         if self._failed_in_a_row >= most:
             said = f"{address}: {most} requests in a row failed, the last one with: {message}"
             if refused or not self._replied:
-                raise AnnotatorError(said)
+                raise AnnotatorError(said if refused else f"{said}; mend the server, then run this again")
             raise StoppedError(f"{said}; run the same command again to go on")

@@ -189,7 +189,7 @@ def _other_options(folder: Path, content: str) -> list[str]:
 
 
 def _by_place(sections: Mapping[str, Options]) -> dict[str, Any]:
-    """Return the values of all options by where they stand, such as `[fit] out`; a section without any is there."""
+    """Return the values of all options by where they stand, such as `[fit] out`; an empty section counts."""
     found = dict[str, Any]()
     for name, section in sections.items():
         runs = {f"{name}.{run}": options for run, options in section.items() if isinstance(options, dict)}

@@ -95,10 +95,16 @@ def _asked(run: Path) -> str:
     counts = found.get("counts")
     if not isinstance(counts, dict):
         return "not begun"
-    requests = counts.get("requests", 0)
-    done = f"{requests - counts.get('unanswered', 0):,} of {requests:,} requests answered"
+    done = f"{_answered(counts):,} of {counts.get('requests', 0):,} requests answered"
     cost = "price not known" if _is_unpriced(run) else f"{spent_usd(run):.4f} USD"
     return f"{done}, {counts.get('kept', 0):,} kept, {cost}"
+
+
+def _answered(counts: Mapping[str, Any]) -> int:
+    """Return how many requests got a reply, by the counts of a run; a failed one got none."""
+    failed = counts.get("failed")
+    without = sum(failed.values()) if isinstance(failed, dict) else 0
+    return int(counts.get("requests", 0) - counts.get("unanswered", 0) - without)
 
 
 def _pairs(out: Path) -> str:
@@ -130,7 +136,7 @@ def _useless(folder: Path, steps: Sequence[Step]) -> Path | None:
     for step in steps:
         run = read_run_file(folder / step.out) if step.command in ASKING else {}
         counts = run.get("counts") or {}
-        if counts.get("requests", 0) > counts.get("unanswered", 0) and not _kept(run):
+        if _answered(counts) and not _kept(run):
             return step.out
     return None
 

@@ -12,8 +12,9 @@ from statistics import NormalDist
 
 SPREAD = 0.6
 """Standard error of a difference of two Spearman correlations, times √pairs."""
-GRADER = 0.77
-"""r of a good grader: beside 300 of its pairs, 50 of one's own counted like 101 (docs/graded-pairs.md)."""
+GRADER = 0.64
+"""r of a language model: beside 600 of its grades, 30, 50 and 100 of people's counted like 51, 81 and
+147, the means over four domains (benchmarks/log/judged.md)."""
 
 _LEVEL = NormalDist().inv_cdf(0.975)
 _GAIN = 0.10
@@ -32,20 +33,20 @@ def pairs_needed(gain: float, share: float) -> int:
 
 
 def worth_of_judged(pairs: int, judged: int) -> float:
-    """Return how many pairs so many count like beside others that a good language model graded."""
+    """Return how many pairs so many count like beside others that a language model graded."""
     return pairs / (1 - GRADER**2 * judged / (pairs + judged))
 
 
-def power_sentence(pairs: int, judged: bool) -> str:
-    """Return what so many test pairs find, and what would find more; `judged` says if a model graded, too."""
-    count = worth_of_judged(pairs, _JUDGED) if judged else pairs
+def power_sentence(pairs: int, judged: int = 0) -> str:
+    """Return what so many test pairs find, and what would find more; `judged` others a model graded, too."""
+    count = worth_of_judged(pairs, judged)
     now = _tenths(share_found(_GAIN, count))
     said = f"with your {pairs:,} test pairs a gain of {100 * _GAIN:.0f} (Spearman x 100) is found {now}"
     if share_found(_GAIN, count) >= _WISHED:
         return said
     more = f"{pairs_needed(_GAIN, _WISHED):,} pairs of your own would make it 8"
     if judged:
-        return f"{said}, with what the language model graded; {more}"
+        return f"{said}, if the language model's grades go with yours; {more}"
     with_judged = _tenths(share_found(_GAIN, worth_of_judged(pairs, _JUDGED)))
     beside = f"{_JUDGED} graded by a language model beside them (--judged) would make it {with_judged}"
     return f"{said}; {beside}; {more}"

@@ -14,8 +14,8 @@ from angle_train.report.right_shares import open_results, two_digits
 _SECONDS = 12  # to grade a pair: half an hour for the 150 of `angle-data grade`
 _GAIN, _OFTEN = 0.10, 0.8  # a gain worth a new model, and how often it is to be found
 _MOST = 1_000  # pairs: nobody grades more by hand
-# 50 counted like 101 beside 300 of a good grader, see docs/graded-pairs.md.
-_JUDGED = "; a language model's grades beside yours (--judged) may spare you half of that"
+# 50 counted like 81 beside 600 of a language model, see docs/graded-pairs.md.
+_JUDGED = "; a language model's grades beside yours (--judged) may spare you a third of that"
 _NEW_TEXTS = "; where your texts do not give so many, label more texts first"
 TOO_SMALL = (
     "Next: the gain is too small to be shown with pairs that one can grade by hand; label more texts, or "

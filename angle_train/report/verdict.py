@@ -46,6 +46,7 @@ TUNED = "tuned"
 BESIDE = "tuned, in tuned/"
 """What results call tuned weights where the backbone stayed: they are saved in a folder of that name."""
 IN_TUNED = "The tuned weights are in tuned/, for you to take all the same."
+IN_TUNED_HARMFUL = "The tuned weights are in tuned/, to be looked at and not to be used."
 _MOST_KNOWN = 0.5  # of the texts of a set: with more, it says little of new texts
 _MAX_LEAKED_FRACTION = 0.01  # of the pairs of a set: with more, it cannot decide
 
@@ -209,6 +210,19 @@ class _Facts:
         return stays and not loses and bool(promising(self.compared))
 
     @property
+    def harmed(self) -> bool:
+        """Whether tuned weights are surely worse on a guard, or on what judges and nowhere better."""
+        found = {result.gain.verdict for result in self.compared}
+        worse = "worse" in found and "better" not in found
+        return bool(self.choice.get("refused")) or worse or self._untaught
+
+    @property
+    def _untaught(self) -> bool:
+        """Whether nothing but the pairs that choose judges, and the backbone is higher on them."""
+        choice = self.choice
+        return not self.tested and choice["confidence"] is not None and choice["best"] < choice["simplest"]
+
+    @property
     def choosers(self) -> str:
         """What chose the weights, in words."""
         if self.by_parts:
@@ -241,7 +255,7 @@ class _Facts:
     def advice(self) -> str:
         """Return what to do, and why."""
         if self.kept == BACKBONE:
-            return f"{self.why_kept()}. {IN_TUNED}"
+            return f"{self.why_kept()}. {IN_TUNED_HARMFUL if self.harmed else IN_TUNED}"
         if self.tested:
             return advice(self.compared, "the backbone")
         choice = self.choice
@@ -292,7 +306,7 @@ class _Facts:
 
     def next(self) -> str:
         """Return what to do next; nothing where the tuned model is to be used, or the advice says it."""
-        if self.same:
+        if self.same or (self._untaught and not self.choice.get("refused")):
             return "Next: see whether anything was to be learned (epochs, learning_rate, the training pairs)"
         if self.choice.get("refused"):
             return ""

@@ -1,7 +1,7 @@
 """What a model gains or loses on text of kinds that took no part in making the recipes, beside MiniLM.
 
     python benchmarks/training/elsewhere.py CLONES --model runs/cloud-ops/model
-    python benchmarks/training/elsewhere.py CLONES --model runs/seed-1 --set patients search
+    python benchmarks/training/elsewhere.py CLONES --model runs/seed-1 --only patients search
 
 CLONES is a folder with clones of public repositories: `biosses` (its archive BIOSSES-Dataset.rar unpacked
 there), `medical-question-pair-dataset`, `automatic-short-answer-grading` (of ameyaranadee), `ditto`, and
@@ -138,16 +138,16 @@ def main() -> None:
     parser = options(__doc__)
     parser.add_argument("clones", type=Path)
     parser.add_argument("--model", required=True)
-    parser.add_argument("--set", nargs="+", choices=[*PAIRS, "search"], default=[*PAIRS, "search"])
+    parser.add_argument("--only", nargs="+", choices=[*PAIRS, "search"], default=[*PAIRS, "search"])
     given = parser.parse_args()
     files = []
-    for name in given.set:
+    for name in given.only:
         if name in PAIRS:
             files.append(str(OUT / f"{name}.jsonl"))
             write_jsonl(Path(files[-1]), PAIRS[name](given.clones))
     if files:
         print(evaluate(given.model, pairs=files, baseline=str(minilm())), flush=True)
-    if "search" in given.set:
+    if "search" in given.only:
         print(evaluate(given.model, search=str(search(given.clones)), baseline=str(minilm())))
 
 

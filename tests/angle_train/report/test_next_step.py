@@ -30,7 +30,7 @@ def test_the_headline_has_both_figures_and_says_that_only_grades_are_missing():
     assert said.next == (
         "Next: grade about 610 more test pairs (about 2 h 2 min at 12 seconds a pair) and fit again: a gain "
         "of this size is then found 8 times in 10; where your texts do not give so many, label "
-        "more texts first; a language model's grades beside yours (--judged) may spare you half of that"
+        "more texts first; a language model's grades beside yours (--judged) may spare you a third of that"
     )
     assert not any("see ±5" in line for line in said.evidence)  # one number of pairs, not two
 

@@ -28,11 +28,13 @@ from angle_train.report.result import (
     make_fit_report,
 )
 from angle_train.report.text import command_line, portable, results_table
-from angle_train.report.verdict import BESIDE, IN_TUNED, takes_tuned
+from angle_train.report.verdict import BESIDE, IN_TUNED, IN_TUNED_HARMFUL, takes_tuned
 from angle_train.training.choosing import TOO_FEW
 from angle_train.training.trainer import Training
 
 STAYS = f", so the backbone stays. {IN_TUNED}"
+HARMFUL = f", so the backbone stays. {IN_TUNED_HARMFUL}"
+LEARN = "Next: see whether anything was to be learned (epochs, learning_rate, the training pairs)"
 ALONE = CHOICE | {"chosen": 0, "compared": 1, "confidence": 0.4, "best": 0.45}
 
 
@@ -91,12 +93,12 @@ TEST_PAIRS = (
         ([BETTER, WORSE], f"Better than the backbone on 1 of 2 sets, worse on 1{STAYS}"),
         ([SAME], f"Not reliably better than the backbone (+1.0 [-2.0, +4.0] on 200 pairs){STAYS}"),
         ([SAME, SAME], f"Not reliably better than the backbone on any of 2 sets{STAYS}"),
-        ([WORSE], f"Worse than the backbone by 5.0 [1.0, 9.0] on 200 pairs{STAYS}"),
-        ([WORSE, SAME], f"Not reliably better than the backbone on any of 2 sets, worse on 1{STAYS}"),
+        ([WORSE], f"Worse than the backbone by 5.0 [1.0, 9.0] on 200 pairs{HARMFUL}"),
+        ([WORSE, SAME], f"Not reliably better than the backbone on any of 2 sets, worse on 1{HARMFUL}"),
     ],
 )  # fmt: skip
 def test_the_test_sets_decide_and_all_of_them_count(tested, advice):
-    kept = "backbone" if advice.endswith(STAYS) else "tuned"
+    kept = "backbone" if advice.endswith((STAYS, HARMFUL)) else "tuned"
     made = report(*tested, kept=kept)
     assert takes_tuned(report(*tested).results, made.details | {"choice": CHOICE}) == (kept == "tuned")
     assert made.verdict.lines[0] == made.verdict.advice == advice
@@ -180,7 +182,9 @@ def test_figures_on_pairs_that_were_learned_from_are_not_trusted(role, name, sha
     ],
 )  # fmt: skip
 def test_a_kept_backbone_is_explained_and_nothing_else_is_claimed(made, why):
-    assert made.verdict.lines == [why if why.endswith(".") else why + STAYS, TEST_PAIRS]
+    lower = "45.0 at best" in why  # than the backbone, on the pairs that chose
+    said = why if why.endswith(".") else why + (HARMFUL if lower else STAYS)
+    assert made.verdict.lines == [said, LEARN if lower else TEST_PAIRS]
 
 
 def test_results_are_named_after_what_was_saved():
