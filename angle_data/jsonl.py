@@ -52,6 +52,8 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
                 stream.seek(0)
                 yield from _utf16_lines(path, stream)
                 return
+            if (start[:1] == b"\0") != (start[1:] == b"\0"):
+                raise InputError(f"{path} is UTF-16 without its byte order mark; convert the file to UTF-8")
             is_binary = b"\0" in stream.peek(512)
             # Spreadsheets on a Mac may end lines with \r alone.
             blocks = chain([start + stream.readline()], stream)

@@ -50,6 +50,8 @@ def load_data(options: FitOptions, reason: str = "") -> tuple[RunData, Recipe]:
         data = assign_uses(
             given, recipe, drop_leaks=options.drop_leaks, searches=searches, dev_searches=dev_searches
         )
+        if len(data.train) < 2:
+            raise InputError(f"{data.train.name}: 1 pair cannot train; give at least two, better hundreds")
         for pairs in (data.train, *data.dev, *data.test):
             warn_of_numbers(pairs)
         if options.judged:

@@ -213,7 +213,8 @@ def api_key(spec: AnnotatorSpec) -> str:
     key = os.environ.get(spec.api_key_env, "").strip()
     if not key:
         raise CredentialsError(
-            f"no API key: set the environment variable {spec.api_key_env} or name another (--api-key-env)"
+            f"no API key: set the environment variable {spec.api_key_env} or name another (--api-key-env; in "
+            "angle.toml: api-key-env)"
         )
     if not (key.isascii() and key.isprintable()):
         said = "is not an API key: it holds characters no key has"

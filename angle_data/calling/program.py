@@ -132,5 +132,5 @@ def _hint_on(error: Exception, options: Mapping[str, Options]) -> str:
     """Return what to add to an error about what an option from angle.toml names: it opens with that name."""
     given = (value for section in options.values() for value in section.values())
     named = (str(one) for value in given for one in (value if isinstance(value, list) else [value]))
-    about = any(str(error).startswith(f"{name} ") for name in named)
+    about = any(str(error).startswith(f"{name} ") and not name.startswith("http") for name in named)
     return "; `angle-data status` says what comes first in this project" if about else ""

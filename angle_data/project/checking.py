@@ -77,7 +77,7 @@ def ready(
         folder: The project.
         steps: Its steps.
         price: `IN,OUT` of the models whose price neither angle.toml nor the toolkit knows. Without it, that
-            of an earlier session of the same run counts.
+            of an earlier session with the same model counts.
         max_usd: A limit, which needs the price of every model.
 
     Raises:
@@ -88,7 +88,8 @@ def ready(
         if errors:
             raise errors[0]
         if spec is not None:
-            step = _priced(folder, step, spec, price, needed=max_usd is not None)
+            known = price or _price_before(folder, spec, [step, *steps])
+            step = _priced(folder, step, spec, known, needed=max_usd is not None)
         done.append(step)
     return done
 
@@ -166,14 +167,19 @@ def _missing(files: Iterable[tuple[str, str]], written: Collection[Path]) -> lis
     return found
 
 
+def _price_before(folder: Path, spec: AnnotatorSpec, steps: Iterable[Step]) -> str | None:
+    """Return the price of a model that an earlier session of one of the steps was given, if any."""
+    runs = (read_run_file(folder / step.out) for step in steps)
+    prices = (run.get("usd_per_million") for run in runs if run.get("checkpoint") == spec.checkpoint)
+    before = next((price for price in prices if isinstance(price, dict)), None)
+    return None if before is None else f"{before['input']:g},{before['output']:g}"
+
+
 def _priced(folder: Path, step: Step, spec: AnnotatorSpec, price: str | None, *, needed: bool) -> Step:
     """Return a step with a price for its model, if one is to be had; see `ready`."""
     with chdir(folder):
         if not spec.paid or price_of(replace(spec, max_usd=None, max_tokens_total=None)) is not None:
             return step
-        before = read_run_file(step.out).get("usd_per_million")
-    if price is None and isinstance(before, dict):
-        price = f"{before['input']:g},{before['output']:g}"
     if price is not None:
         return replace(step, options=step.options | {"price": price})
     if needed:

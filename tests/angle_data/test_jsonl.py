@@ -35,6 +35,18 @@ def test_the_line_that_is_not_utf8_is_named_wherever_it_stands(tmp_path, name, n
         list(read_jsonl(tmp_path / name))
 
 
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_utf16_without_its_mark_is_named(tmp_path, encoding):
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes('{"a": "b"}\n'.encode(encoding))
+    with pytest.raises(
+        InputError, match=r"rows.jsonl is UTF-16 without its byte order mark; convert the file"
+    ):
+        list(read_jsonl(path))
+    path.write_bytes('\ufeff{"a": "b"}\n'.encode(encoding))
+    assert [row for _, row in read_jsonl(path)] == [{"a": "b"}]
+
+
 def test_a_folder_is_no_file(tmp_path):
     with pytest.raises(InputError, match=r"is a directory; give a file"):
         list(read_jsonl(tmp_path))

@@ -287,9 +287,15 @@ OFTEN = [BROKEN] * 120
         ([Fault(400, message=f"no {i}") for i in range(30)], 19, AnnotatorError, "URL: 20 requests in a row"),
         ([None, *[NO] * 19, None, *[NO] * 30], 40, AnnotatorError, "URL rejects every request: no"),
         ([None, *[Fault(400, message=f"{i}") for i in range(120)]], 100, AnnotatorError, "URL: 100 requests"),
+        (
+            OFTEN,
+            19,
+            AnnotatorError,
+            "URL: 20 requests in a row failed, the last one with: out of memory; mend",
+        ),
         ([None, *OFTEN], 20, StoppedError, "URL: 20 requests in a row failed, the last one with: out of mem"),
     ],
-    ids=["equal at first", "different at first", "equal later", "different later", "broken later"],
+    ids=["equal at first", "different at first", "equal later", "different later", "broken", "broken later"],
 )
 def test_too_many_failures_in_a_row_end_the_run(faults, kept, kind, words):
     with FakeOpenAI(faults=faults) as server:

@@ -261,7 +261,8 @@ def test_a_price_that_is_not_known_is_taken_by_pilot_and_run(server, monkeypatch
     assert "--price 0.15,0.6 " in pilot.stderr
     assert pilot.stderr.count("texts go to") == 2  # the pilots of two runs
     assert "angle-data run --max-usd 2" in pilot.stdout
-    # The price that the pilot was told counts for its runs from then on.
+    # The price that the pilot was told counts for its runs from then on, and for others of the same model.
+    Path("runs/contrast/run.json").unlink()
     done = run_here(main, "run", "--max-usd", "2")
     assert done.returncode == 0, done.stderr
     run = json.loads(Path("runs/contrast/run.json").read_text())

@@ -194,3 +194,15 @@ def test_a_run_without_a_reply_costs_nothing_though_its_price_is_not_known(proje
             found = json.loads(run.read_text()) | {"usd": None, "usd_per_million": None}
             run.write_text(json.dumps(found | {"tokens": {"prompt_tokens": tokens, "total_tokens": tokens}}))
     assert f"spent      {said}" in str(project.status())
+
+
+def test_a_request_that_failed_got_no_answer_and_says_nothing_of_the_model(project):
+    (run,) = (project.folder / step.out / "run.json" for step in project.steps if step.run == "structured")
+    found = json.loads(run.read_text())
+    counts = {"requests": 24, "replied": 0, "failed": {"server": 19}, "unanswered": 5, "kept": 0}
+    run.write_text(json.dumps(found | {"counts": found["counts"] | counts, "finished": False}))
+    said = str(project.status())
+    assert "runs/structured: 0 of 24 requests answered" in said
+    assert "no reply there was of use" not in said
+    run.write_text(json.dumps(found | {"counts": found["counts"] | counts | {"unanswered": 4}}))
+    assert "runs/structured; no reply there was of use" in str(project.status())
