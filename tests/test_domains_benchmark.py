@@ -128,7 +128,7 @@ def test_whole_reports_are_the_pairs_of_their_titles_with_the_grades_of_these(tm
     rows = {row["text2"]: row for row in pairs("validation")}
     for part, (file,) in (("dev", domain.task.dev), ("test", domain.task.test)):
         found = domains.rows_of(file)
-        assert found
+        assert {len(row["text1"]) for row in found} == {domains.CHARACTERS}
         assert all(llm_supervised.bug_split(rows[row["text2"]]) == part for row in found)
     assert sum(len(domains.rows_of(file)) for file in (*domain.task.dev, *domain.task.test)) == 30
     write_jsonl(tmp_path / "bug-titles-judged.jsonl", [graded | {"row": 8}])
@@ -309,3 +309,17 @@ def test_what_is_measured_is_the_model_and_not_the_overlap_of_words(tmp_path, ti
     gold = [row["score"] for row in rows]
     found = domains.measured(tiny_model_dir, SimpleNamespace(task=task))
     assert found == pytest.approx(100 * spearmanr((one * other).sum(axis=1), gold).statistic, abs=0.05)
+
+
+def test_a_row_that_a_domain_has_not_is_told(monkeypatch, capsys):
+    asked = []
+    monkeypatch.setattr(domains, "DOMAINS", dict.fromkeys(domains.DOMAINS, lambda: None))
+    monkeypatch.setattr(domains, "measured", lambda *_: 60.0)
+    monkeypatch.setattr(domains, "run", lambda home, domain, row, *_: asked.append(row) or ROWS["human"][0])
+    monkeypatch.setattr(domains, "save_results", lambda *_: None)
+    monkeypatch.setattr(
+        sys, "argv", ["domains.py", "bug-reports", "--rows", "degrees", "human", "--seeds", "1"]
+    )
+    domains.main()
+    assert asked == ["human"]
+    assert "bug-reports has no row degrees" in capsys.readouterr().err

@@ -5,6 +5,7 @@ import pytest
 from train_runs import pair_set
 
 from angle_train.evaluation.compare import compare
+from angle_train.evaluation.judged import counts_like
 from angle_train.evaluation.sharing import INDEPENDENT, Sharing
 from angle_train.evaluation.statistics import (
     Drawn,
@@ -68,6 +69,21 @@ def test_pairs_of_one_source_share_it_and_several_sets_are_seen_together():
     two = figure_of(np.append(again[::2], again[::2]))
     assert Sharing(sets).widening(two) == pytest.approx(2**0.5, rel=0.1)
     assert not Sharing(sets[:1])
+
+
+def test_what_labels_count_like_is_told_by_intervals_that_are_widened():
+    values = np.repeat(np.random.default_rng(0).normal(size=20), 3)
+    alone, surer = figure_of(values), figure_of(values / 2)
+    sharing = Sharing(
+        [pair_set([(f"a {n}", f"b {n}") for n in range(60)], source_ids=[str(n // 3) for n in range(60)])]
+    )
+    assert counts_like(60, alone, surer) == pytest.approx(240, rel=0.05)
+    surer = figure_of(
+        np.random.default_rng(1).permutation(values / 2)
+    )  # what is shared does not widen this one
+    narrow = sharing.widening(alone) / sharing.widening(surer)
+    assert narrow > 1.3
+    assert counts_like(60, alone, surer, sharing) == pytest.approx(240 * narrow**2, rel=0.05)
 
 
 def test_texts_that_push_against_each_other_never_narrow_an_interval():
