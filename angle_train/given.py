@@ -21,7 +21,7 @@ from angle_data.calling.rows import sources
 from angle_data.errors import AngleError, InputError
 from angle_data.tables import HUB_PREFIX
 from angle_train.data.forms import splits_in, with_names
-from angle_train.options import FitOptions
+from angle_train.options import VECTOR_KINDS, FitOptions
 from angle_train.recipe import MERGE_BACK, Recipe, find_recipe, parse_settings
 
 log = logging.getLogger("angle.fit")
@@ -128,6 +128,11 @@ def check_inputs(
     for model in models:
         check_model(model)
     for embedder in embedders:
+        if os.path.isfile(embedder) and not is_vectors(embedder):
+            raise InputError(
+                f"{embedder} is a file; give the directory of a model, its id on the hub, or its vectors "
+                f"({VECTOR_KINDS})"
+            )
         (check_vectors if is_vectors(embedder) else check_model)(embedder)
 
 

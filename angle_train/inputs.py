@@ -42,7 +42,9 @@ def load_data(options: FitOptions, reason: str = "") -> tuple[RunData, Recipe]:
         searches = load_searches(options.test_search or ())
         dev_searches = load_dev_searches(options.dev_search or ())
         searched = [found.pairs() for found in (*searches, *dev_searches)]
-        if options.teacher or options.teacher_pairs:
+        if options.teacher_pairs and options.teacher is None:
+            raise InputError("--teacher-pairs are for a teacher to score; give --teacher MODEL too")
+        if options.teacher:
             from angle_train.training.teacher import with_teacher
 
             given = with_teacher(given, options, searched)

@@ -47,8 +47,6 @@ def with_teacher(given: LoadedPairs, options: FitOptions, searched: Sequence[Pai
         InputError: There is nothing to score, the teacher cannot be used, or has no vector for a text.
     """
     if options.teacher is None:
-        if options.teacher_pairs:
-            raise InputError("--teacher-pairs are for a teacher to score; give --teacher MODEL too")
         return given
     labelled = [pairs for pairs in (given.others, given.human) if pairs is not None]
     unscored = load_unscored(options.teacher_pairs or (), labelled, [*given.dev, *given.test, *searched])
