@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -223,9 +222,7 @@ def _columns(spec: str, row: dict[str, Any]) -> tuple[tuple[str, str], str]:
         raise InputError(f"{spec} holds sentences of llm-label; `angle-data ensemble RUN` makes pairs")
     if texts is None:
         known = " or ".join(", ".join(names) for names in TEXT_COLUMNS)
-        head = (
-            "; the first line must name the columns" if re.search(r"\.[ct]sv(\.gz)?$", spec.lower()) else ""
-        )
+        head = "; the first line must name the columns" if ".csv" in spec or ".tsv" in spec else ""
         raise InputError(
             f"{spec}: no text columns {known} (with a score or label), nor anchor, positive and optionally "
             f"negative; found: {found}{head}"

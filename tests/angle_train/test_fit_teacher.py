@@ -184,6 +184,10 @@ def test_a_model_is_a_teacher_in_python_too(config, tiny_model_dir, tmp_path):
         (["--teacher", "four.jsonl"], "nothing to train on: give --data, --human, or --teacher with"),
         (["--teacher", "nowhere.npy", "--teacher-pairs", "mined.jsonl"], "nowhere.npy does not exist"),
         (
+            ["--teacher", "lines.txt", "--teacher-pairs", "mined.jsonl"],
+            r"lines.txt is a file; give the directory of a model, its id on the hub, or its vectors \(.npy, ",
+        ),
+        (
             ["--teacher", "./no-model", "--teacher-pairs", "mined.jsonl"],
             "model directory ./no-model does not",
         ),

@@ -440,3 +440,9 @@ def test_a_missing_text_is_named(tmp_path, missing):
     rows = [{"text1": "a", "text2": "b", "score": 1}, {"text1": "a", "text2": missing, "score": 0}]
     with pytest.raises(InputError, match=r"t.jsonl:2: text2 must be a text that is not blank, got .*; fix"):
         load_pairs(write(tmp_path / "t.jsonl", rows))
+
+
+def test_a_table_without_a_header_is_told_so(tmp_path):
+    (tmp_path / "x.csv").write_text("A dog runs.,A dog is running.,1\nA cat sleeps.,It rains.,0\n")
+    with pytest.raises(InputError, match=r"found: A dog runs.*; the first line must name the columns$"):
+        load_pairs(str(tmp_path / "x.csv"))
