@@ -52,9 +52,13 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
                 stream.seek(0)
                 yield from _utf16_lines(path, stream)
                 return
-            if (start[:1] == b"\0") != (start[1:] == b"\0"):
-                raise InputError(f"{path} is UTF-16 without its byte order mark; convert the file to UTF-8")
-            is_binary = b"\0" in stream.peek(512)
+            block = start + stream.peek(512)
+            halves = block[::2].count(0), block[1::2].count(0)
+            if min(halves) == 0 and max(halves) > max(len(block) / 4, 1):
+                raise InputError(
+                    f"{path} seems to be UTF-16 without its byte order mark; convert it to UTF-8"
+                )
+            is_binary = b"\0" in block
             # Spreadsheets on a Mac may end lines with \r alone.
             blocks = chain([start + stream.readline()], stream)
             lines = chain.from_iterable(line.splitlines(keepends=True) for line in blocks)

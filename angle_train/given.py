@@ -45,7 +45,7 @@ _READ = (
     *("judged", "keep", "guard", "teacher_pairs"),
 )
 # Options that name what fit reads: files and folders, or `hub:ID`.
-_OF_TEXTS = ("keep", "teacher_pairs")  # those that may name texts alone
+_OF_TEXTS = ("keep", "teacher_pairs")  # of these, what may hold texts alone
 _OF_KEPT = {"keep_weight", "keep_texts"}
 _SEARCHES = ("dev_search", "test_search")
 _TRAINS_ON = ("data", "human", "teacher_pairs")

@@ -62,7 +62,8 @@ def load_data(options: FitOptions, reason: str = "") -> tuple[RunData, Recipe]:
         own = [] if options.teacher else own  # how alike these are is for the teacher to say
         learned = [data.train, *data.chose]
         guards = load_guards(options.guard or (), learned, guarded, options.scale, data.test)
-        measured = [*data.dev, *data.test, *searched, *(guard.pairs for guard in guards)]
+        held = [guard.pairs for guard in guards if guard.kind == "labelled"]
+        measured = [*data.dev, *data.test, *searched, *held]
         kept = load_to_keep(options.keep or (), recipe.training.keep_general, own, measured)
     return replace(data, kept=kept, guards=guards), recipe
 

@@ -179,9 +179,8 @@ def fit(options: FitOptions, reason: str = "", loaded: tuple[RunData, Recipe] | 
             return FitResult(reopen(run), True)
         facts = facts_of(run, reason)
         if data.test:
-            log.info(
-                "%s", power_sentence(max(map(len, data.test)), len(data.judged.rest) if data.judged else 0)
-            )
+            judged = len(data.judged.rest) if data.judged else None
+            log.info("%s", power_sentence(max(map(len, data.test)), judged))
         elif options.require_better and not data.searches:
             log.warning("%s", WITHOUT_TEST_PAIRS)
         run, model, lengths = load_model(run)

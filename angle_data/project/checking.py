@@ -77,7 +77,7 @@ def ready(
         folder: The project.
         steps: Its steps.
         price: `IN,OUT` of the models whose price neither angle.toml nor the toolkit knows. Without it, that
-            of an earlier session with the same model counts.
+            of an earlier session with the same model, asked in the same way at the same address, counts.
         max_usd: A limit, which needs the price of every model.
 
     Raises:
@@ -168,9 +168,11 @@ def _missing(files: Iterable[tuple[str, str]], written: Collection[Path]) -> lis
 
 
 def _price_before(folder: Path, spec: AnnotatorSpec, steps: Iterable[Step]) -> str | None:
-    """Return the price of a model that an earlier session of one of the steps was given, if any."""
+    """Return the price that an earlier session of a step was given for the same model at the same address."""
+    asked = {"checkpoint": spec.checkpoint, "engine": spec.engine, "base_urls": list(spec.base_urls)}
     runs = (read_run_file(folder / step.out) for step in steps)
-    prices = (run.get("usd_per_million") for run in runs if run.get("checkpoint") == spec.checkpoint)
+    same = (run for run in runs if all(run.get(name) == value for name, value in asked.items()))
+    prices = (run.get("usd_per_million") for run in same)
     before = next((price for price in prices if isinstance(price, dict)), None)
     return None if before is None else f"{before['input']:g},{before['output']:g}"
 

@@ -70,8 +70,8 @@ def load_guards(
     for spec, pairs in zip(specs, given, strict=True):
         if tested := len(pairs) - len(without_pairs_of(pairs, test)):
             log.warning(
-                "warning: --guard %s: %s, so figures on these are flattered: guards decide how much of the "
-                "backbone is mixed in",
+                "warning: --guard %s: %s, so figures on these test pairs may be flattered: guards decide how "
+                "much of the backbone is mixed in",
                 spec,
                 f"{tested:,} of {counted(len(pairs), 'pair')} are test pairs",
             )
@@ -105,10 +105,10 @@ def _labelled(spec: str, learned: Sequence[PairSet], scale: str | None) -> PairS
         )
     commonest = int(np.unique(pairs.score, return_counts=True)[1].max())
     others = len(pairs) - commonest
-    if others < FEWEST:  # many resamples would have none of them, and rank nothing
+    if others < min(FEWEST, commonest):  # many resamples would have none of them, and rank nothing
         raise InputError(
-            f"--guard {spec}: {commonest:,} of {counted(len(pairs), 'pair')} have one score and {others} "
-            f"another, which cannot show a loss; give pairs of at least two scores, {FEWEST} or more of each"
+            f"--guard {spec}: {commonest:,} of {counted(len(pairs), 'pair')} have the same score and "
+            f"{others} another, which cannot show a loss; give at least {FEWEST} pairs with another score"
         )
     return pairs
 

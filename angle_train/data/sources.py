@@ -81,7 +81,9 @@ def check_source(spec: str, *, texts: bool = False) -> None:
     elif not (is_table(path) or (texts and is_lines)):
         lines = ", or .txt[.gz] (one text per line)" if texts else ""
         project = f"`angle-data start {shlex.quote(spec)}` has a model write pairs for the texts"
-        hint = f"; {project}, and --keep and --teacher-pairs take them as they are" if is_lines else ""
+        hint = (
+            f"; {project}, and fit --keep and fit --teacher-pairs take them as they are" if is_lines else ""
+        )
         raise InputError(f"{path}: unknown kind of file; give {TABLE_KINDS}{lines}{hint}")
 
 

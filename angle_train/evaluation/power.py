@@ -37,16 +37,21 @@ def worth_of_judged(pairs: int, judged: int) -> float:
     return pairs / (1 - GRADER**2 * judged / (pairs + judged))
 
 
-def power_sentence(pairs: int, judged: int = 0) -> str:
-    """Return what so many test pairs find, and what would find more; `judged` others a model graded, too."""
-    count = worth_of_judged(pairs, judged)
+def power_sentence(pairs: int, judged: int | None = None) -> str:
+    """Return what so many test pairs find, and what would find more.
+
+    `judged` is how many others a language model graded; None where none did.
+    """
+    count = worth_of_judged(pairs, judged or 0)
     now = _tenths(share_found(_GAIN, count))
     said = f"with your {pairs:,} test pairs a gain of {100 * _GAIN:.0f} (Spearman x 100) is found {now}"
+    if judged:
+        said += ", if the language model's grades go with yours"
     if share_found(_GAIN, count) >= _WISHED:
         return said
     more = f"{pairs_needed(_GAIN, _WISHED):,} pairs of your own would make it 8"
-    if judged:
-        return f"{said}, if the language model's grades go with yours; {more}"
+    if judged is not None:
+        return f"{said}; {more}"
     with_judged = _tenths(share_found(_GAIN, worth_of_judged(pairs, _JUDGED)))
     beside = f"{_JUDGED} graded by a language model beside them (--judged) would make it {with_judged}"
     return f"{said}; {beside}; {more}"

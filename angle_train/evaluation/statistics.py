@@ -2,11 +2,11 @@
 
 Items (pairs, texts, queries) are drawn with replacement. A resample is a row of counts: how often each item
 was drawn. Every statistic handles many resamples at once, without drawing rows of data; where a resample
-lacks the items that it needs, it is NaN, and a rank correlation is 0: nothing is ranked. Rank statistics are
-ranked anew, ties by their mean rank, in every resample: exact, but without sorting. A value's rank in a
-resample follows from how often the values below it were drawn, so one sort of the data and cumulative counts
-give the ranks of all resamples at once. Large sets get fewer resamples: their intervals are narrow, and
-drawing takes long. Correlations are in [-1, 1] here; only reports and tables multiply by 100.
+lacks the items that it needs, it is NaN, or 0 for a rank correlation, which then ranks nothing. Rank
+statistics are ranked anew, ties by their mean rank, in every resample: exact, but without sorting. A value's
+rank in a resample follows from how often the values below it were drawn, so one sort of the data and
+cumulative counts give the ranks of all resamples at once. Large sets get fewer resamples: their intervals are
+narrow, and drawing takes long. Correlations are in [-1, 1] here; only reports and tables multiply by 100.
 
 Source: Efron and Tibshirani, An Introduction to the Bootstrap (1993), percentile interval.
 """

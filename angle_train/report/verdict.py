@@ -211,16 +211,21 @@ class _Facts:
 
     @property
     def harmed(self) -> bool:
-        """Whether tuned weights are surely worse on a guard, or on what judges and nowhere better."""
+        """Whether tuned weights are surely worse on a guard or what judges, and nowhere better; or chance."""
+        if self.same:
+            return False
         found = {result.gain.verdict for result in self.compared}
-        worse = "worse" in found and "better" not in found
-        return bool(self.choice.get("refused")) or worse or self._untaught
+        guarded = self.choice.get("refused") or any(loss.too_much(self.most) for loss in self.losses)
+        by_chance = self._untaught and self.choice["best"] <= 0
+        return bool(guarded) or by_chance or ("worse" in found and "better" not in found)
 
     @property
     def _untaught(self) -> bool:
-        """Whether nothing but the pairs that choose judges, and the backbone is higher on them."""
+        """Whether only the pairs that choose judge, and by them no candidate was above chance or backbone."""
         choice = self.choice
-        return not self.tested and choice["confidence"] is not None and choice["best"] < choice["simplest"]
+        if self.tested or choice["confidence"] is None:
+            return False
+        return bool(choice["best"] <= max(choice["simplest"], 0.0))
 
     @property
     def choosers(self) -> str:
@@ -306,10 +311,10 @@ class _Facts:
 
     def next(self) -> str:
         """Return what to do next; nothing where the tuned model is to be used, or the advice says it."""
-        if self.same or (self._untaught and not self.choice.get("refused")):
-            return "Next: see whether anything was to be learned (epochs, learning_rate, the training pairs)"
         if self.choice.get("refused"):
             return ""
+        if self.same or self._untaught:
+            return "Next: see whether anything was to be learned (epochs, learning_rate, the training pairs)"
         if not self.tested:
             return TEST_SEARCH if self.chosen_on == "queries" else grade_test_pairs()
         if self.kept == TUNED:

@@ -116,7 +116,7 @@ ROWS = ("simcse", *LLM_ROWS, "human-50", "human-200", "human")
 TAUGHT_ROWS = ("teacher", "teacher-degrees", "teacher-judged")
 TAUGHT_TEXTS, TAUGHT_PAIRS = 3_000, 4_000
 CHARACTERS = 2_000
-"""So many of a whole bug report are read; few models read more."""
+"""So many of a whole bug report are read: more than the tokens that MiniLM reads hold."""
 FOLDERS = {"sick": "sick-r", "mrpc": "mrpc", "questions": "cqa-qatarliving"}
 
 

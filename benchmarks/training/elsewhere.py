@@ -1,4 +1,4 @@
-"""What a model gains or loses on text of kinds that took no part in making the recipes, beside MiniLM.
+"""What a model gains or loses on six public sets that took no part in making the recipes, beside MiniLM.
 
     python benchmarks/training/elsewhere.py CLONES --model runs/cloud-ops/model
     python benchmarks/training/elsewhere.py CLONES --model runs/seed-1 --only patients search

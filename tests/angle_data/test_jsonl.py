@@ -40,9 +40,13 @@ def test_utf16_without_its_mark_is_named(tmp_path, encoding):
     path = tmp_path / "rows.jsonl"
     path.write_bytes('{"a": "b"}\n'.encode(encoding))
     with pytest.raises(
-        InputError, match=r"rows.jsonl is UTF-16 without its byte order mark; convert the file"
+        InputError, match=r"rows.jsonl seems to be UTF-16 without its byte order mark; convert it"
     ):
         list(read_jsonl(path))
+    for other in (b"a\0b\n", b"\0", '{"a": "b"}\n'.encode("utf-32-le"), b"\0\1\0\0\0\4name\0\0"):
+        path.write_bytes(other)
+        with pytest.raises(InputError, match=r"^(?!.*UTF-16)"):
+            list(read_jsonl(path))
     path.write_bytes('\ufeff{"a": "b"}\n'.encode(encoding))
     assert [row for _, row in read_jsonl(path)] == [{"a": "b"}]
 

@@ -192,8 +192,8 @@ def test_a_text_file_has_a_text_a_line(program, config, tmp_path):
     code, _, said = program(*given, "--data", lines)
     assert code == 1
     assert said.splitlines()[-1].endswith(
-        f"data set folder; `angle-data start {lines}` has a model write pairs for the texts, and --keep and "
-        "--teacher-pairs take them as they are"
+        f"data set folder; `angle-data start {lines}` has a model write pairs for the texts, and fit "
+        "--keep and fit --teacher-pairs take them as they are"
     )
     code, _, said = program(*given, "--data", *config.data, "--keep", tmp_path / "other.doc")
     assert code == 1
@@ -223,7 +223,7 @@ def test_the_name_of_a_folder_says_nothing_of_its_rows(tmp_path):
         ("keep_weight=500", True),
         ("keep_texts=12", True),
         ("keep_weight=500 keep_general=true", False),
-        ("batch_size=8", False),
+        ("learning_rate=0.002", False),
     ],
 )
 def test_a_weight_of_nothing_is_told(program, config, tmp_path, setting, warns):

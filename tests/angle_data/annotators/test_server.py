@@ -303,6 +303,7 @@ def test_too_many_failures_in_a_row_end_the_run(faults, kept, kind, words):
     assert len(outcomes) == kept
     assert type(ended) is kind
     assert str(ended).replace(server.url, "URL").startswith(words)
+    assert ("mend the server" in str(ended)) == (faults is OFTEN)
 
 
 TOO_LARGE = Fault(429, {}, "Request too large for tiny: Limit 10, Requested 20", "rate_limit_exceeded")

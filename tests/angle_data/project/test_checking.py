@@ -270,6 +270,28 @@ def test_a_price_that_is_not_known_is_taken_by_pilot_and_run(server, monkeypatch
     assert project.status().usd == pytest.approx(len(server.seen) * 0.75 * 1000 / 1e6)
 
 
+def test_a_price_is_that_of_a_model_at_an_address(server, monkeypatch):
+    project = start(server, price=None)
+    monkeypatch.chdir(project.folder)
+    assert run_here(main, "pilot", "--n", "2", "--price", PRICE).returncode == 0
+    Path("runs/contrast/run.json").unlink()
+    run = Path("runs/structured/run.json")
+    found = json.loads(run.read_text())
+    for other in ({"base_urls": ["http://elsewhere/v1"]}, {"checkpoint": "larger"}, {"engine": "batch"}):
+        run.write_text(json.dumps(found | other))
+        refused = run_here(main, "run", "--max-usd", "2")
+        assert "needs a price, and that of 'writer'" in refused.stderr, other
+
+
+def test_a_server_that_refuses_is_no_matter_of_the_order_of_steps(monkeypatch):
+    with FakeOpenAI(reply, always=Fault(401, message="no")) as server:
+        monkeypatch.chdir(start(server).folder)
+        refused = run_here(main, "pilot", "--n", "2")
+    assert refused.returncode == 1
+    assert "refuses access" in refused.stderr
+    assert "says what comes first" not in refused.stderr
+
+
 def test_a_price_in_angle_toml_or_of_the_toolkit_counts_more(server):
     project = start(server)  # with a price
     project.run(price=(9, 9))

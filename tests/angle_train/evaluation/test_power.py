@@ -23,7 +23,7 @@ def test_judged_pairs_count_as_was_measured():
     for graded, counted in ((30, 51), (50, 81), (100, 147)):  # the means of benchmarks/log/judged.md
         assert worth_of_judged(graded, 600) == pytest.approx(counted, rel=0.06)
     assert worth_of_judged(50, 0) == 50
-    assert worth_of_judged(50, 10**9) < 50 / (1 - 0.6)
+    assert worth_of_judged(50, 10**9) < 90
 
 
 def test_the_sentence_says_what_would_find_more():
@@ -34,5 +34,9 @@ def test_the_sentence_says_what_would_find_more():
     assert "is found 4 times in 10, if the language model's grades go with yours; 283" in with_judged
     assert "--judged" not in with_judged
     assert "is found 3 times in 10, if" in power_sentence(64, judged=20)
+    assert power_sentence(200, judged=600).endswith(
+        "8 times in 10, if the language model's grades go with yours"
+    )
+    assert "--judged" not in power_sentence(64, judged=0)
     assert power_sentence(2000).endswith("is found nearly always")
     assert "is found hardly ever" in power_sentence(4)
