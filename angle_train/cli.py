@@ -35,6 +35,7 @@ def fit_model(given: FitOptions) -> tuple[str, str, *tuple[AngleError, ...]]:
     """
     options, values = split_values(given)
     from angle_train.report.text import results_table
+    from angle_train.report.verdict import IN_TUNED_HARMFUL
     from angle_train.training.processes import is_first
 
     report = fit(**options, **values).report
@@ -45,7 +46,9 @@ def fit_model(given: FitOptions) -> tuple[str, str, *tuple[AngleError, ...]]:
     page = out / "report.html"
     lines = [results_table(report.results), "", *verdict, f"model: {out}   report: {page}"]
     if report.kept == "backbone" and (out / "tuned").is_dir():  # a run of an earlier version has none
-        lines.append(f'tuned: {out / "tuned"}   take it all the same: SentenceTransformer("{out / "tuned"}")')
+        harmful = report.verdict.advice.endswith(IN_TUNED_HARMFUL)
+        why = "to look at" if harmful else "take it all the same"
+        lines.append(f'tuned: {out / "tuned"}   {why}: SentenceTransformer("{out / "tuned"}")')
     found = (out / "report.json").read_text(encoding="utf-8").rstrip("\n"), "\n".join(lines)
     doubt = verdict[0].removesuffix(".") if report.kept == "backbone" else report.verdict.flattered
     if not given.require_better or not doubt:

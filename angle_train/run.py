@@ -179,8 +179,7 @@ def fit(options: FitOptions, reason: str = "", loaded: tuple[RunData, Recipe] | 
             return FitResult(reopen(run), True)
         facts = facts_of(run, reason)
         if data.test:
-            judged = len(data.judged.rest) if data.judged else None
-            log.info("%s", power_sentence(max(map(len, data.test)), judged))
+            log.info("%s", power_sentence(max(map(len, data.test)), data.judged_alone))
         elif options.require_better and not data.searches:
             log.warning("%s", WITHOUT_TEST_PAIRS)
         run, model, lengths = load_model(run)

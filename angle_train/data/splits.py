@@ -87,6 +87,11 @@ class RunData:
         return [self.judged_dev.rest] if self.judged_dev else []
 
     @property
+    def judged_alone(self) -> int | None:
+        """How many pairs beside the test pairs a language model alone graded; None where none was asked."""
+        return len(self.judged.rest) if self.judged else None
+
+    @property
     def evaluated(self) -> list[tuple[str, PairSet]]:
         """The measured sets with their roles: dev pairs, those of `beside`, test and other judged pairs."""
         judged = [(JUDGED, self.judged.rest)] if self.judged else []

@@ -6,7 +6,9 @@ import pytest
 from train_runs import same_weights, saved_score, turned, write
 
 LORA = ("--set", "lora_rank=2", "--set", "prompt=about: {text} now")
-STAYS = "so the backbone stays. The tuned weights are in tuned/, for you to take all the same."
+STAYS = "so the backbone stays. The tuned weights are in tuned/, "
+TAKEN = (f"{STAYS}for you to take all the same.", "take it all the same")
+HARMFUL = (f"{STAYS}to be looked at and not to be used.", "to look at")
 
 
 @pytest.fixture
@@ -40,23 +42,23 @@ def content(directory):
     }
 
 
-@pytest.mark.parametrize(("more", "rate"), [((), "1e-3"), (LORA, "2e-2")])
+@pytest.mark.parametrize(("more", "rate", "stays"), [((), "1e-3", HARMFUL), (LORA, "2e-2", TAKEN)])
 def test_the_backbone_stays_the_tuned_weights_are_beside_it_and_a_finished_run_ends_the_same(
-    fit, tmp_path, tiny_model_dir, more, rate
+    fit, tmp_path, tiny_model_dir, more, rate, stays
 ):
-    out = tmp_path / "out"
+    out, (said, what) = tmp_path / "out", stays
     code, told, err = fit("out", "wrong.jsonl", "--require-better", *more, rate=rate)
     assert code == 1
-    assert STAYS in told
+    assert said in told
     assert "wrong: " in told
-    assert f'SentenceTransformer("{out}/tuned")' in told
+    assert f'{out}/tuned   {what}: SentenceTransformer("{out}/tuned")' in told
     last = err.splitlines()[-1]
     assert last.startswith("angle-train: error: --require-better: ")
     assert "than the backbone" in last
     assert same_weights(out, tiny_model_dir)
     assert not same_weights(out / "tuned", tiny_model_dir)
     for name in ("README.md", "report.json", "report.html"):
-        assert STAYS in (out / name).read_text(), name
+        assert said in (out / name).read_text(), name
     files = content(out)
     code, again, err = fit("out", "wrong.jsonl", "--require-better", *more, rate=rate)
     assert (code, again, content(out)) == (1, told, files)
