@@ -53,6 +53,8 @@ def start(config: StartConfig) -> tuple[dict[str, Any], str]:
         f"judged   by {judged_by(config)}",
         f"next     {go}angle-data {then}",
     ]
+    if config.grader is not None and config.grader == config.model:
+        lines.append("note     a model's grades of what it wrote itself do not count; name another --grader")
     inside = go and folder.resolve().is_relative_to(Path().resolve())
     if is_new and inside and Path(PROJECT_FILE).is_file():
         lines.append("note     it lies in the folder of another project; give --out DIR to have it elsewhere")

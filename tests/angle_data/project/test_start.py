@@ -126,6 +126,14 @@ def test_the_same_answers_again_change_nothing_and_others_are_refused(notes):
         Project.start("full.csv", **options)
 
 
+@pytest.mark.parametrize(("grader", "told"), [("gpt-m", True), ("gpt-g", False)])
+def test_a_grader_that_is_the_writer_is_told(notes, grader, told):
+    given = ["start", "notes.csv", "--yes", "--purpose", "topics", "--model", "gpt-m", "--grader", grader]
+    done = CliRunner().invoke(app, given)
+    assert done.exit_code == 0
+    assert ("note     a model's grades of what it wrote itself do not count" in done.output) == told
+
+
 def test_a_project_that_was_there_and_one_inside_another_are_told(notes):
     start = ["start", "notes.csv", "--yes"]
     assert "next     cd notes && angle-data pilot" in CliRunner().invoke(app, start).output
