@@ -35,10 +35,11 @@ def fit_model(given: FitOptions) -> tuple[str, str, *tuple[AngleError, ...]]:
     """
     options, values = split_values(given)
     from angle_train.report.text import results_table
-    from angle_train.report.verdict import IN_TUNED_HARMFUL
     from angle_train.training.processes import is_first
 
     report = fit(**options, **values).report
+    from angle_train.report.verdict import IN_TUNED_HARMFUL  # it loads torch, as fit has done by now
+
     if not is_first():
         raise typer.Exit
     out = given.out
