@@ -46,7 +46,8 @@ def content(directory):
 def test_the_backbone_stays_the_tuned_weights_are_beside_it_and_a_finished_run_ends_the_same(
     fit, tmp_path, tiny_model_dir, more, rate, stays
 ):
-    out, (said, what) = tmp_path / "out", stays
+    out = tmp_path / "out"
+    said, what = stays
     code, told, err = fit("out", "wrong.jsonl", "--require-better", *more, rate=rate)
     assert code == 1
     assert said in told

@@ -308,7 +308,9 @@ def test_pairs_that_train_guard_nothing(config, rows, tmp_path, caplog):
 def test_dev_pairs_guard_nothing_test_pairs_with_a_warning_and_no_text_of_a_guard_is_kept(
     config, rows, tmp_path, caplog
 ):
-    dev, test, other = rows[:20], now(rows)[20:30], now(rows)[30:60]
+    dev = rows[:20]
+    test = now(rows)[20:30]
+    other = now(rows)[30:60]
     files = {
         name: write(tmp_path / f"{name}.jsonl", part) for name, part in {"dev": dev, "test": test}.items()
     }
