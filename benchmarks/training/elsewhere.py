@@ -1,11 +1,12 @@
-"""What a model gains or loses on six public sets that took no part in making the recipes, beside MiniLM.
+"""What a model gains or loses on public sets of other kinds of text, beside MiniLM.
 
     python benchmarks/training/elsewhere.py CLONES --model runs/cloud-ops/model
     python benchmarks/training/elsewhere.py CLONES --model runs/seed-1 --only patients search
 
 CLONES is a folder with clones of public repositories: `biosses` (its archive BIOSSES-Dataset.rar unpacked
-there), `medical-question-pair-dataset`, `automatic-short-answer-grading` (of ameyaranadee), `ditto`, and
-`Apache-Lucene-Cranfield`. Nothing of them is in this repository. Sets:
+there), `medical-question-pair-dataset`, `automatic-short-answer-grading` (of ameyaranadee), `ditto`,
+`Apache-Lucene-Cranfield`, `HESML`, and `SearchEngine` (of xTinox). Nothing of them is in this repository. The
+first six helped to choose the texts that are kept (../log/names-kept.md), the last three nothing. Sets:
 
 biomedical        BIOSSES: 100 pairs of sentences, mean of five annotators
 patients          pairs of patients' questions, rewritten and labelled by doctors
@@ -13,6 +14,9 @@ student-answers   answers of students beside the teacher's, graded 0 to 5 (Mohle
 offers            Amazon-Google, test part: titles of offers, the same product or not
 offers-by-name    Abt-Buy, test part: names of offers
 search            Cranfield: abstracts that are relevant to queries, nDCG@10
+electronics       Walmart-Amazon, test part: titles of offers
+medical-terms     UMNSRS: 566 pairs of terms, similarity judged by four residents
+library           CISI: abstracts of information science that are relevant to queries, nDCG@10
 """
 
 from __future__ import annotations
@@ -22,7 +26,7 @@ import re
 import statistics
 import sys
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -91,8 +95,16 @@ def offers(clones: Path, name: str) -> Iterator[dict[str, Any]]:
             yield pair(one, other, float(label))
 
 
+def medical_terms(clones: Path) -> Iterator[dict[str, Any]]:
+    """Yield the pairs of medical terms with their mean similarity."""
+    file = clones / "HESML" / "HESML_Library" / "UMLS_Datasets" / "UMNSRS" / "UMNSRS_similarity.csv"
+    with open(file, encoding="utf-8", newline="") as stream:
+        for row in csv.DictReader(stream):
+            yield pair(row["Term1"], row["Term2"], float(row["Mean"]))
+
+
 def fields(file: Path) -> list[dict[str, str]]:
-    """Return the records of a file of Cranfield's, by the letter of each field; `I` is the id."""
+    """Return the records of a collection by the letter of each field; `I` is the id, `W` the text."""
     records = list[dict[str, str]]()
     name = ""
     for line in file.read_text(encoding="utf-8").splitlines():
@@ -100,28 +112,52 @@ def fields(file: Path) -> list[dict[str, str]]:
             name = found.group(1)
             if name == "I":
                 records.append({"I": str(int(found.group(2)))})
+                name = "W"
         else:
             records[-1][name] = f"{records[-1].get(name, '')} {line.strip()}".strip()
     return records
 
 
-def search(clones: Path) -> Path:
-    """Write Cranfield in BEIR's layout; return its folder.
+def write_search(
+    out: Path,
+    documents: Sequence[dict[str, str]],
+    queries: Mapping[str, str],
+    relevant: Sequence[tuple[str, str]],
+) -> Path:
+    """Write a search in BEIR's layout; return its folder.
 
-    Its judgements number the queries by their place; documents have numbers too, so queries get other ids.
+    Args:
+        out: The folder.
+        documents: Records of the documents.
+        queries: By number; documents have numbers too, so that the queries get other ids.
+        relevant: Numbers of a query and of a document that is relevant to it.
     """
-    source, out = clones / "Apache-Lucene-Cranfield" / "cran", OUT / "search"
-    documents = fields(source / "cran.all.1400")
     write_jsonl(out / "corpus.jsonl", ({"_id": row["I"], "text": row.get("W", "")} for row in documents))
-    queries = fields(source / "cran.qry")
     write_jsonl(
-        out / "queries.jsonl",
-        ({"_id": f"query-{n}", "text": row["W"]} for n, row in enumerate(queries, start=1)),
+        out / "queries.jsonl", ({"_id": f"query-{number}", "text": text} for number, text in queries.items())
     )
-    lines = [line.split() for line in (source / "cranqrel").read_text(encoding="utf-8").splitlines()]
-    relevant = [f"query-{query}\t{document}\t1" for query, document, code, *_ in lines if code in _RELEVANT]
-    write_text(out / "qrels" / "test.tsv", "\n".join(["query-id\tcorpus-id\tscore", *relevant, ""]))
+    lines = [f"query-{query}\t{document}\t1" for query, document in relevant]
+    write_text(out / "qrels" / "test.tsv", "\n".join(["query-id\tcorpus-id\tscore", *lines, ""]))
     return out
+
+
+def cranfield(clones: Path) -> Path:
+    """Write Cranfield; its judgements number the queries by their place."""
+    source = clones / "Apache-Lucene-Cranfield" / "cran"
+    queries = {str(n): row["W"] for n, row in enumerate(fields(source / "cran.qry"), start=1)}
+    lines = [line.split() for line in (source / "cranqrel").read_text(encoding="utf-8").splitlines()]
+    relevant = [(query, document) for query, document, code, *_ in lines if code in _RELEVANT]
+    return write_search(OUT / "search", fields(source / "cran.all.1400"), queries, relevant)
+
+
+def cisi(clones: Path) -> Path:
+    """Write CISI, the queries that have judgements."""
+    source = clones / "SearchEngine"
+    lines = [line.split() for line in (source / "CISI_dev.REL").read_text(encoding="utf-8").splitlines()]
+    relevant = [(found[0], found[1]) for found in lines if found]
+    judged = {query for query, _ in relevant}
+    queries = {row["I"]: row["W"] for row in fields(source / "CISI_dev.QRY") if row["I"] in judged}
+    return write_search(OUT / "library", fields(source / "CISI.ALL"), queries, relevant)
 
 
 PAIRS: dict[str, Callable[[Path], Iterator[dict[str, Any]]]] = {
@@ -130,7 +166,11 @@ PAIRS: dict[str, Callable[[Path], Iterator[dict[str, Any]]]] = {
     "student-answers": student_answers,
     "offers": partial(offers, name="Structured/Amazon-Google"),
     "offers-by-name": partial(offers, name="Textual/Abt-Buy"),
+    "electronics": partial(offers, name="Structured/Walmart-Amazon"),
+    "medical-terms": medical_terms,
 }
+SEARCHES = {"search": cranfield, "library": cisi}
+_CHOSE_NOTHING = ("electronics", "medical-terms", "library")
 
 
 def main() -> None:
@@ -138,7 +178,9 @@ def main() -> None:
     parser = options(__doc__)
     parser.add_argument("clones", type=Path)
     parser.add_argument("--model", required=True)
-    parser.add_argument("--only", nargs="+", choices=[*PAIRS, "search"], default=[*PAIRS, "search"])
+    names = [*PAIRS, *SEARCHES]
+    usual = [name for name in names if name not in _CHOSE_NOTHING]
+    parser.add_argument("--only", nargs="+", choices=names, default=usual, help="default: the first six")
     given = parser.parse_args()
     files = []
     for name in given.only:
@@ -147,8 +189,10 @@ def main() -> None:
             write_jsonl(Path(files[-1]), PAIRS[name](given.clones))
     if files:
         print(evaluate(given.model, pairs=files, baseline=str(minilm())), flush=True)
-    if "search" in given.only:
-        print(evaluate(given.model, search=str(search(given.clones)), baseline=str(minilm())))
+    for name in given.only:
+        if name in SEARCHES:
+            folder = SEARCHES[name](given.clones)
+            print(evaluate(given.model, search=str(folder), baseline=str(minilm())), flush=True)
 
 
 if __name__ == "__main__":

@@ -26,20 +26,20 @@ from common import options  # noqa: E402
 from angle_data.jsonl import read_jsonl, write_jsonl  # noqa: E402
 
 _WORD = re.compile(r"[A-Za-z][A-Za-z'-]{3,}")
-_COMMON = set(
-    "about after again against also because been before being between could does doing during each every from "
-    "have into just more most must only other over same shall should some such than that their them then there "
-    "these they this those through under very were what when where which while whose will with within without "
-    "would your yours another".split()
-)
-_ONSETS = "b br c ch d dr f fl g gr h j k kl l m n p ph pl qu r s sc sh st t th tr v w x z".split()
-_SYLLABLES = [onset + vowel for onset in _ONSETS for vowel in ("a", "e", "i", "o", "u", "y", "ai", "ou", "ei")]
+_COMMON = """about after again against also because been before being between could does doing during each
+every from have into just more most must only other over same shall should some such than that their them then
+there these they this those through under very were what when where which while whose will with within without
+would your yours another"""
+_ONSETS = "b br c ch d dr f fl g gr h j k kl l m n p ph pl qu r s sc sh st t th tr v w x z"
+_SYLLABLES = [
+    onset + vowel for onset in _ONSETS.split() for vowel in ("a", "e", "i", "o", "u", "y", "ai", "ou", "ei")
+]
 _ENDINGS = ["n", "s", "l", "r", "x", "mab", "ase", "in", "ol", "ix", "on", "um", "th", "k", ""]
 _RARE = 6  # words of one text of the group that give way, at most
 
 
 def made_up(random: Random) -> str:
-    """Return a name: an abbreviation (KRT-12), an identifier (vm.nouto) or a word that is none (Thibaquer)."""
+    """Return a name: an abbreviation (KRT-12), an identifier (vm.nouto) or a word (Thibaquer)."""
     kind = random.random()
     if kind < 0.25:
         letters = "".join(random.choice("ABCDEFGHIKLMNPRSTVXYZ") for _ in range(random.randint(2, 4)))
@@ -54,7 +54,8 @@ def made_up(random: Random) -> str:
 def with_names(group: str, texts: Sequence[str]) -> list[str]:
     """Return the texts of a group, two to four words they share and some of single ones made names."""
     random = Random(f"names of {group}")
-    counts = Counter(word for text in texts for word in {w.lower() for w in _WORD.findall(text)} - _COMMON)
+    common = {*_COMMON.split()}
+    counts = Counter(word for text in texts for word in {w.lower() for w in _WORD.findall(text)} - common)
     shared = [word for word, count in counts.items() if count > 1]
     single = [word for word, count in counts.items() if count == 1]
     for words in (shared, single):
