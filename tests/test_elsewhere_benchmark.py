@@ -47,6 +47,11 @@ def test_pairs_and_their_labels(tmp_path):
         "COL name VAL a disk COL price VAL 1 \tCOL name VAL the disk COL price VAL  \t1\n",
     )
     assert [*elsewhere.offers(tmp_path, "Shop")] == [elsewhere.pair("a disk", "the disk", 1.0)]
+    written(
+        tmp_path / "HESML" / "HESML_Library" / "UMLS_Datasets" / "UMNSRS" / "UMNSRS_similarity.csv",
+        '"Mean","Stdev","Term1","Term2","CUI1","CUI2"\n279.5,17.8,"Cold","Flu","C1","C2"\n',
+    )
+    assert [*elsewhere.medical_terms(tmp_path)] == [elsewhere.pair("Cold", "Flu", 279.5)]
 
 
 def test_queries_find_what_is_relevant_to_them_by_their_place(tmp_path, monkeypatch):
@@ -55,8 +60,20 @@ def test_queries_find_what_is_relevant_to_them_by_their_place(tmp_path, monkeypa
     written(folder / "cran.all.1400", ".I 1\n.T\na title\n.W\na title .\nflow\n.I 2\n.W\nheat\n")
     written(folder / "cran.qry", ".I 001\n.W\nwhat flows\nwhere\n.I 004\n.W\nwhat heats\n")
     written(folder / "cranqrel", "1 1 2\n1 2 -1\n2 2 4 \n")
-    (found,) = load_searches([str(elsewhere.search(tmp_path))])
+    (found,) = load_searches([str(elsewhere.cranfield(tmp_path))])
     assert [*found.queries] == ["what flows where", "what heats"]
     places = {found.ids[place]: text for place, text in enumerate(found.texts)}
     assert places == {"1": "a title . flow", "2": "heat"}
     assert [{found.ids[place] for place in grades} for grades in found.grades] == [{"1"}, {"2"}]
+
+
+def test_queries_without_judgements_are_left_out(tmp_path, monkeypatch):
+    monkeypatch.setattr(elsewhere, "OUT", tmp_path / "out")
+    folder = tmp_path / "SearchEngine"
+    written(folder / "CISI.ALL", ".I 1\nA catalogue\nof books.\n.I 2\nAn index.\n")
+    written(folder / "CISI_dev.QRY", ".I 3\n.W\nwhich books\n.I 5\n.T\na title\n.W\nwhich index\n")
+    written(folder / "CISI_dev.REL", "5\t2\t0\t0.000000\n")
+    (found,) = load_searches([str(elsewhere.cisi(tmp_path))])
+    assert [*found.queries] == ["which index"]
+    assert {*found.texts} == {"A catalogue of books.", "An index."}
+    assert [{found.texts[place] for place in grades} for grades in found.grades] == [{"An index."}]

@@ -7,6 +7,7 @@ under one of the models, is reported and left out, and so is a damaged model; th
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -40,6 +41,7 @@ from angle_train.evaluation.similarity import (
 )
 from angle_train.evaluation.statistics import Ranked
 from angle_train.evaluation.task import Source, Task
+from angle_train.model.load import telling_name
 from angle_train.model.roles import NO_ROLES, RolePrompts
 
 log = logging.getLogger("angle.evaluate")
@@ -241,7 +243,10 @@ def _compared(
 
 
 def short_names(models: Sequence[str]) -> dict[str, str]:
-    """Return for each id or path as many of its last parts as tell it from the others."""
+    """Return what to call each model: as many last parts of its id or path as tell it from the others.
+
+    A folder whose name says nothing is called as its card is, unless another is called so too.
+    """
     names = {}
     for model in models:
         parts = Path(model).parts or (model,)
@@ -250,4 +255,6 @@ def short_names(models: Sequence[str]) -> dict[str, str]:
         unlike = (count for count in counts if all(other[-count:] != parts[-count:] for other in others))
         count = next(unlike, None)
         names[model] = "/".join(parts[-count:]) if count else model
-    return names
+    told = {model: name for model in names if (name := telling_name(model, above=False))}
+    called = Counter([*told.values(), *names.values()])
+    return names | {model: name for model, name in told.items() if called[name] == 1}

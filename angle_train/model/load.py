@@ -127,10 +127,10 @@ def hub_id(id_or_path: str) -> str | None:
     return f"{in_cache[1]}/{in_cache[2]}" if in_cache else None
 
 
-def telling_name(id_or_path: str) -> str | None:
+def telling_name(id_or_path: str, *, above: bool = True) -> str | None:
     """Return what to call a model whose folder's name says nothing, such as `model`; None where it does.
 
-    It is the heading of the model's card, or else the name of the folder above, unless that is the user's.
+    It is the heading of the model's card, or else the name of the folder `above`, unless that is the user's.
     """
     root = Path(id_or_path).resolve()
     if not root.is_dir() or root.name.lower() not in _SAYS_NOTHING:
@@ -140,9 +140,9 @@ def telling_name(id_or_path: str) -> str | None:
     heading = re.search(r"^# +([\w./-]{1,80})[ \t]*$", text, re.M)
     if heading and heading[1].lower() not in _SAYS_NOTHING:
         return heading[1]
-    above = root.parent
-    says_nothing = above.name.lower() in {"", *_SAYS_NOTHING} or above in (Path.home(), Path.home().parent)
-    return None if says_nothing else above.name
+    parent = root.parent
+    says_nothing = parent.name.lower() in {"", *_SAYS_NOTHING} or parent in (Path.home(), Path.home().parent)
+    return parent.name if above and not says_nothing else None
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """Writes a quarter of the toolkit's general texts again with made-up names in them: `general/names.jsonl`.
 
-    python benchmarks/training/names.py general/*.jsonl --out general/names.jsonl
+    python benchmarks/training/names.py
 
 Texts of other domains are full of names that a tokenizer cuts into rare pieces: genes, parts, packages.
 In every fourth group of texts (`id` up to its last hyphen) some words give way to names, the same word to the
@@ -21,10 +21,11 @@ from typing import Any
 
 sys.path[:0] = [str(Path(__file__).resolve().parents[1])]
 
-from common import options  # noqa: E402
+from common import ROOT, options  # noqa: E402
 
 from angle_data.jsonl import read_jsonl, write_jsonl  # noqa: E402
 
+FILES = ("texts.jsonl", "genres.jsonl", "long.jsonl", "answers.jsonl", "specialist.jsonl")
 _WORD = re.compile(r"[A-Za-z][A-Za-z'-]{3,}")
 _COMMON = """about after again against also because been before being between could does doing during each
 every from have into just more most must only other over same shall should some such than that their them then
@@ -67,11 +68,11 @@ def with_names(group: str, texts: Sequence[str]) -> list[str]:
     return [_WORD.sub(lambda found: names.get(found.group().lower(), found.group()), text) for text in texts]
 
 
-def rows(files: Sequence[str]) -> Iterator[dict[str, Any]]:
+def rows(folder: Path) -> Iterator[dict[str, Any]]:
     """Yield the changed texts, group by group."""
     groups: dict[str, list[str]] = {}
-    for file in files:
-        for _, row in read_jsonl(Path(file)):
+    for name in FILES:
+        for _, row in read_jsonl(folder / name):
             groups.setdefault(row["id"].rpartition("-")[0], []).append(row["text"])
     for group in [*groups][::_EVERY]:
         texts = groups[group]
@@ -82,13 +83,11 @@ def rows(files: Sequence[str]) -> Iterator[dict[str, Any]]:
 
 def main() -> None:
     """Write the file and say how many texts it has."""
-    parser = options(__doc__)
-    parser.add_argument("files", nargs="+", metavar="FILE", help="texts (id, text) in groups")
-    parser.add_argument("--out", type=Path, required=True)
-    arguments = parser.parse_args()
-    found = [*rows(arguments.files)]
-    write_jsonl(arguments.out, found)
-    print(f"{len(found):,} texts: {arguments.out}")
+    options(__doc__).parse_args()
+    out = ROOT / "general" / "names.jsonl"
+    found = [*rows(out.parent)]
+    write_jsonl(out, found)
+    print(f"{len(found):,} texts: {out}")
 
 
 if __name__ == "__main__":

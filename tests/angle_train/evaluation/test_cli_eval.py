@@ -253,9 +253,9 @@ def test_reference_values_of_a_real_model(run, examples):
     assert scores == pytest.approx(
         {
             ("eval_natural/test", "word overlap"): 51.6,
-            ("eval_natural/test", "model"): 67.0,
+            ("eval_natural/test", "all-MiniLM-L6-v2"): 67.0,
             ("eval_contrast/test", "word overlap"): -23.6,
-            ("eval_contrast/test", "model"): -1.0,
+            ("eval_contrast/test", "all-MiniLM-L6-v2"): -1.0,
         },
         abs=0.1,
     )

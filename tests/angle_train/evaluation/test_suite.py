@@ -53,6 +53,23 @@ def test_models_of_equal_last_parts_are_told_apart():
     assert short_names(["m", "x/m", "m"]) == {"m": "m", "x/m": "x/m"}
 
 
+def test_a_folder_called_model_is_called_by_its_card(tmp_path):
+    for name, heading in (
+        ("a", "# all-small"),
+        ("b", "# all-small-tuned"),
+        ("c", "# all-small-tuned"),
+        ("d", ""),
+    ):
+        folder = tmp_path / name / "model"
+        folder.mkdir(parents=True)
+        (folder / "README.md").write_text(f"---\n---\n{heading}\n", encoding="utf-8")
+    a, b, c, d = (str(tmp_path / name / "model") for name in "abcd")
+    assert short_names([a, b]) == {a: "all-small", b: "all-small-tuned"}
+    assert short_names([a, b, c]) == {a: "all-small", b: "b/model", c: "c/model"}
+    assert short_names(["owner/all-small", a]) == {"owner/all-small": "all-small", a: "model"}
+    assert short_names([d]) == {d: "model"}
+
+
 def test_models_are_held_one_at_a_time(both, data_dir, monkeypatch):
     loaded = []
 
