@@ -67,13 +67,31 @@ def test_queries_find_what_is_relevant_to_them_by_their_place(tmp_path, monkeypa
     assert [{found.ids[place] for place in grades} for grades in found.grades] == [{"1"}, {"2"}]
 
 
-def test_queries_without_judgements_are_left_out(tmp_path, monkeypatch):
+def test_records_without_a_letter_are_text(tmp_path, monkeypatch):
     monkeypatch.setattr(elsewhere, "OUT", tmp_path / "out")
     folder = tmp_path / "SearchEngine"
     written(folder / "CISI.ALL", ".I 1\nA catalogue\nof books.\n.I 2\nAn index.\n")
     written(folder / "CISI_dev.QRY", ".I 3\n.W\nwhich books\n.I 5\n.T\na title\n.W\nwhich index\n")
     written(folder / "CISI_dev.REL", "5\t2\t0\t0.000000\n")
     (found,) = load_searches([str(elsewhere.cisi(tmp_path))])
-    assert [*found.queries] == ["which index"]
+    assert [*found.queries] == ["which index"]  # nothing is known of the other query
     assert {*found.texts} == {"A catalogue of books.", "An index."}
     assert [{found.texts[place] for place in grades} for grades in found.grades] == [{"An index."}]
+
+
+def test_what_chose_nothing_is_measured_only_if_asked_for(tmp_path, monkeypatch):
+    """Looked at with every model, a set would choose after all."""
+    measured = []
+    monkeypatch.setattr(elsewhere, "OUT", tmp_path)
+    monkeypatch.setattr(elsewhere, "evaluate", lambda model, **given: measured.append(given))
+    monkeypatch.setattr(elsewhere, "PAIRS", dict.fromkeys(elsewhere.PAIRS, lambda clones: iter(())))
+    monkeypatch.setattr(elsewhere, "SEARCHES", {name: lambda clones: tmp_path for name in elsewhere.SEARCHES})
+    monkeypatch.setattr(sys, "argv", ["elsewhere.py", "clones", "--model", "m"])
+    elsewhere.main()
+    pairs, search = measured
+    names = ["biomedical", "patients", "student-answers", "offers", "offers-by-name"]
+    assert [Path(file).stem for file in pairs["pairs"]] == names
+    assert "search" in search
+    monkeypatch.setattr(sys, "argv", ["elsewhere.py", "clones", "--model", "m", "--only", "medical-terms"])
+    elsewhere.main()
+    assert [Path(file).stem for file in measured[2]["pairs"]] == ["medical-terms"]

@@ -5,8 +5,9 @@
 Texts of other domains are full of names that a tokenizer cuts into rare pieces: genes, parts, packages.
 In every fourth group of texts (`id` up to its last hyphen) some words give way to names, the same word to the
 same name in all of the group, so that some pairs of texts share a name and others differ in nothing else
-(../log/names-kept.md). Texts in which nothing changes are left out. No model and no list of real names is
-used, so a name that exists is one by chance.
+(../log/names-kept.md). Where ids of two files are the same, two groups of four count as one of eight. Texts
+in which nothing changes are left out. No model and no list of real names is used, so a name that exists is
+one by chance.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _SYLLABLES = [
     onset + vowel for onset in _ONSETS.split() for vowel in ("a", "e", "i", "o", "u", "y", "ai", "ou", "ei")
 ]
 _ENDINGS = ["n", "s", "l", "r", "x", "mab", "ase", "in", "ol", "ix", "on", "um", "th", "k", ""]
-_EVERY = 4  # one group in so many; with names in all of them the model is no better (../log/names-kept.md)
+_EVERY = 4  # one group in so many; names in all of them were hardly better in a trial (../log/names-kept.md)
 _RARE = 6  # words of one text of the group that give way, at most
 
 
