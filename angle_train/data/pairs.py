@@ -180,7 +180,8 @@ def load_pairs(
     if threshold is not None:
         items, raw, found = labels_by(threshold, spec, items, raw, found)
     if not one_score and raw.min() == raw.max():
-        raise InputError(f"{spec}: all {len(raw)} scores are {raw[0]:g}; a ranking needs different scores")
+        said = "the only score is" if len(raw) == 1 else f"all {len(raw)} scores are"
+        raise InputError(f"{spec}: {said} {raw[0]:g}; a ranking needs different scores")
     source_ids = [identity_of(row, "source_id", place) for place, row in items]
     pairs = PairSet(
         name=name_of(spec, split if is_dataset(spec) else rows if "split" in items[0][1] else None),

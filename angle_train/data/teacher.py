@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from angle_data.errors import InputError
-from angle_data.text import normalise, pair_key, stable_hash
+from angle_data.text import counted, normalise, pair_key, stable_hash
 from angle_train.data.pairs import PairSet, name_of
 from angle_train.data.sources import names_of, read_rows, text_columns, text_in
 
@@ -56,7 +56,8 @@ def load_unscored(specs: Sequence[str], labelled: Sequence[PairSet], measured: S
     order = sorted(distinct, key=lambda key: (stable_hash(key), key))[:MOST_TEXTS]
     if len(distinct_pairs) < 2 and len(order) < FEWEST_TEXTS:
         raise InputError(
-            f"the teacher has too little to score: {len(distinct_pairs)} pairs and {len(order)} texts that "
+            f"{f'--teacher-pairs {specs[0]}: ' if specs else ''}the teacher has too little to score: "
+            f"{counted(len(distinct_pairs), 'pair')} and {counted(len(order), 'text')} that "
             f"neither have labels nor measure; give at least 2 pairs or {FEWEST_TEXTS} texts with "
             "--teacher-pairs (angle-data mine makes pairs)"
         )

@@ -326,7 +326,7 @@ class Comparison:
         """Return the result `of` every model, compared with the baseline."""
         results = []
         for model, figure in figures.items():
-            result = of(model=model, score=_interval(figure, sharing))
+            result = of(model=model, score=_interval(figure, sharing, most=1.0))
             if self._baseline and model not in (self._baseline, *WITHOUT_MODEL):
                 gain = _interval(figure.minus(figures[self._baseline]), sharing)
                 difference = Difference(gain.value, gain.low, gain.high)
@@ -356,5 +356,6 @@ class Comparison:
         return results
 
 
-def _interval(figure: Drawn, sharing: Sharing) -> Interval:
-    return interval_around(figure.value, sharing.widened(figure))
+def _interval(figure: Drawn, sharing: Sharing, most: float = 2.0) -> Interval:
+    """Return a figure's interval, which ends at the highest it can be (`most`, as a loss `-most`)."""
+    return interval_around(figure.value, np.clip(sharing.widened(figure), -most, most))

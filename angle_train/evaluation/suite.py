@@ -245,7 +245,7 @@ def _compared(
 def short_names(models: Sequence[str]) -> dict[str, str]:
     """Return what to call each model: as many last parts of its id or path as tell it from the others.
 
-    A folder whose name says nothing is called as its card is, unless another is called so too.
+    A folder whose name says nothing is called as its card is, if that tells all folders of its name apart.
     """
     names = {}
     for model in models:
@@ -255,6 +255,7 @@ def short_names(models: Sequence[str]) -> dict[str, str]:
         unlike = (count for count in counts if all(other[-count:] != parts[-count:] for other in others))
         count = next(unlike, None)
         names[model] = "/".join(parts[-count:]) if count else model
-    told = {model: name for model in names if (name := telling_name(model, above=False))}
+    told = {model: telling_name(model, above=False) for model in names}
     called = Counter([*told.values(), *names.values()])
-    return names | {model: name for model, name in told.items() if called[name] == 1}
+    alike = {Path(model).name for model, name in told.items() if name is None or called[name] > 1}
+    return names | {model: name for model, name in told.items() if name and Path(model).name not in alike}

@@ -205,7 +205,7 @@ def test_a_threshold_that_parts_no_scores_is_refused(tmp_path, scores, threshold
         ([0, 1], "5-1", r"scale '5-1' must be LOW-HIGH with LOW below HIGH"),
         ([0, 1], "five", r"scale 'five' must be LOW-HIGH"),
         ([3, 3, 3], None, r"all 3 scores are 3; a ranking needs different scores"),
-        ([1], None, r"all 1 scores are 1"),
+        ([1], None, r"the only score is 1; a ranking needs"),
         ([0, float("nan")], None, r"pairs.jsonl:2: score must be a number, got nan"),
         ([0, "high"], None, r"pairs.jsonl:2: score must be a number, got 'high'"),
         ([0, None], None, r"pairs.jsonl:2: score must be a number, got None"),

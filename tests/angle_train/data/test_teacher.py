@@ -63,7 +63,10 @@ def test_the_fingerprint_tells_pairs_from_texts(tmp_path):
     [
         ([{"name": "alone"}], r"mined.jsonl:1: --teacher-pairs needs pairs, .*found: name"),
         ([{"text1": "one", "text2": " "}], r"mined.jsonl:1: text2 must be a text that is not blank"),
-        ([{"text1": "a", "text2": "b"}], "too little to score: 1 pairs and 0 texts .*angle-data mine"),
+        (
+            [{"text1": "a", "text2": "b"}],
+            r"--teacher-pairs .*\.jsonl: the teacher .* 1 pair and 0 texts .*angle-data mine",
+        ),
         ([{"text": letter} for letter in "abcdefg"], "0 pairs and 7 texts"),
     ],
 )

@@ -139,3 +139,14 @@ def test_results_on_pairs_that_share_texts_have_the_wider_intervals():
         assert wide.score.value == narrow.score.value
         assert wide.score.high - wide.score.low > 1.1 * (narrow.score.high - narrow.score.low)
     assert found[1].difference.delta == single[1].difference.delta
+
+
+def test_no_interval_of_a_score_goes_beyond_what_a_correlation_can_be():
+    """What sharing adds knows no end: the interval of twelve pairs reached 1.11."""
+    pairs, column = answers(3, questions=3, each=4)
+    figure = draw_figures([spearman_of(pairs.score, column)], 2_000)[0]
+    assert interval_around(figure.value, Sharing([pairs]).widened(figure)).high > 1
+    found = compare(pairs, {"old": column, "new": pairs.score}, baseline="old")
+    assert all(-1 <= result.score.low <= result.score.high <= 1 for result in found)
+    assert found[1].score.high == 1.0
+    assert -2 <= found[2].difference.low <= found[2].difference.high <= 2

@@ -65,7 +65,9 @@ def test_a_folder_called_model_is_called_by_its_card(tmp_path):
         (folder / "README.md").write_text(f"---\n---\n{heading}\n", encoding="utf-8")
     a, b, c, d = (str(tmp_path / name / "model") for name in "abcd")
     assert short_names([a, b]) == {a: "all-small", b: "all-small-tuned"}
-    assert short_names([a, b, c]) == {a: "all-small", b: "b/model", c: "c/model"}
+    assert short_names([a, b, c]) == {a: "a/model", b: "b/model", c: "c/model"}
+    assert short_names([a, d]) == {a: "a/model", d: "d/model"}
+    assert short_names([a, "owner/other"]) == {a: "all-small", "owner/other": "other"}
     assert short_names(["owner/all-small", a]) == {"owner/all-small": "all-small", a: "model"}
     assert short_names([d]) == {d: "model"}
 
