@@ -1,4 +1,4 @@
-"""`benchmarks/training/names.py`: the texts with made-up names that come with the toolkit."""
+"""`benchmarks/training/names.py`: texts with made-up names, to be kept."""
 
 import sys
 from pathlib import Path
@@ -9,7 +9,6 @@ import names  # noqa: E402
 
 from angle_data.jsonl import read_jsonl  # noqa: E402
 
-GENERAL = Path(__file__).resolve().parents[1] / "general"
 TEXTS = [
     "The printer in the hall is broken again.",
     "Again no page comes out of the machine in the hall.",
@@ -19,7 +18,7 @@ TEXTS = [
 
 
 def test_the_file_is_what_the_script_makes_of_the_others():
-    assert [*names.rows(GENERAL)] == [row for _, row in read_jsonl(GENERAL / "names.jsonl")]
+    assert [*names.rows()] == [row for _, row in read_jsonl(names.OUT)]
 
 
 def test_a_word_has_the_same_name_in_all_texts_of_its_group():
@@ -33,8 +32,6 @@ def test_a_word_has_the_same_name_in_all_texts_of_its_group():
 
 
 def test_texts_in_which_nothing_changes_are_left_out(tmp_path):
-    for name in names.FILES:
-        (tmp_path / name).write_text("", encoding="utf-8")
     rows = '{"id": "a-1", "text": "It is so."}\n{"id": "a-2", "text": "Printers print."}\n'
-    (tmp_path / names.FILES[0]).write_text(rows, encoding="utf-8")
-    assert [row["id"] for row in names.rows(tmp_path)] == ["a-2n"]
+    (tmp_path / "texts.jsonl").write_text(rows, encoding="utf-8")
+    assert [row["id"] for row in names.rows([tmp_path / "texts.jsonl"])] == ["a-2n"]

@@ -23,7 +23,7 @@ MOST = 5_000
 """At most so many texts of `--keep` are kept, drawn by hash: every text is compared with all others."""
 FEWEST = 8
 _OWN = 2_000  # of the user's texts at most, so that general text is not lost among them
-_GENERAL = ("texts.jsonl", "genres.jsonl", "long.jsonl", "answers.jsonl", "specialist.jsonl", "names.jsonl")
+_GENERAL = ("texts.jsonl", "genres.jsonl", "long.jsonl", "answers.jsonl")
 
 log = logging.getLogger("angle.fit")
 

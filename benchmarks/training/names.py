@@ -1,6 +1,6 @@
-"""Writes a quarter of the toolkit's general texts again with made-up names in them: `general/names.jsonl`.
+"""Writes a quarter of the general texts, and of specialist.jsonl, again with made-up names in them.
 
-    python benchmarks/training/names.py
+    python benchmarks/training/names.py    # benchmarks/training/names.jsonl, for --keep
 
 Texts of other domains are full of names that a tokenizer cuts into rare pieces: genes, parts, packages.
 In every fourth group of texts (`id` up to its last hyphen) some words give way to names, the same word to the
@@ -26,7 +26,13 @@ from common import ROOT, options  # noqa: E402
 
 from angle_data.jsonl import read_jsonl, write_jsonl  # noqa: E402
 
-FILES = ("texts.jsonl", "genres.jsonl", "long.jsonl", "answers.jsonl", "specialist.jsonl")
+HERE = Path(__file__).resolve().parent
+GENERAL = ROOT / "general"
+FILES = (
+    *(GENERAL / name for name in ("texts.jsonl", "genres.jsonl", "long.jsonl", "answers.jsonl")),
+    HERE / "specialist.jsonl",
+)
+OUT = HERE / "names.jsonl"
 _WORD = re.compile(r"[A-Za-z][A-Za-z'-]{3,}")
 _COMMON = """about after again against also because been before being between could does doing during each
 every from have into just more most must only other over same shall should some such than that their them then
@@ -69,11 +75,11 @@ def with_names(group: str, texts: Sequence[str]) -> list[str]:
     return [_WORD.sub(lambda found: names.get(found.group().lower(), found.group()), text) for text in texts]
 
 
-def rows(folder: Path) -> Iterator[dict[str, Any]]:
-    """Yield the changed texts, group by group."""
+def rows(files: Sequence[Path] = FILES) -> Iterator[dict[str, Any]]:
+    """Yield the changed texts of files, group by group."""
     groups: dict[str, list[str]] = {}
-    for name in FILES:
-        for _, row in read_jsonl(folder / name):
+    for file in files:
+        for _, row in read_jsonl(file):
             groups.setdefault(row["id"].rpartition("-")[0], []).append(row["text"])
     for group in [*groups][::_EVERY]:
         texts = groups[group]
@@ -85,10 +91,9 @@ def rows(folder: Path) -> Iterator[dict[str, Any]]:
 def main() -> None:
     """Write the file and say how many texts it has."""
     options(__doc__).parse_args()
-    out = ROOT / "general" / "names.jsonl"
-    found = [*rows(out.parent)]
-    write_jsonl(out, found)
-    print(f"{len(found):,} texts: {out}")
+    found = [*rows()]
+    write_jsonl(OUT, found)
+    print(f"{len(found):,} texts: {OUT}")
 
 
 if __name__ == "__main__":
