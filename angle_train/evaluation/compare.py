@@ -357,5 +357,5 @@ class Comparison:
 
 
 def _interval(figure: Drawn, sharing: Sharing, most: float = 2.0) -> Interval:
-    """Return a figure's interval, which ends at the highest it can be (`most`, as a loss `-most`)."""
+    """Return a figure's interval, cut off at -`most` and `most`: the figure cannot be beyond them."""
     return interval_around(figure.value, np.clip(sharing.widened(figure), -most, most))
