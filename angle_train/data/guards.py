@@ -88,7 +88,7 @@ def _labelled(spec: str, learned: Sequence[PairSet], scale: str | None) -> PairS
     pairs = without_pairs_of(every, learned)
     if len(pairs) < len(every):
         count = f"{len(every) - len(pairs):,} of {counted(len(every), 'pair')}"
-        used = "they train or choose the weights (--data, --human, --teacher-pairs or --dev)"
+        used = "they train or choose the weights (--data, --human, --teacher-pairs, --dev, --dev-search)"
         log.warning("warning: --guard %s: %s left out: %s", spec, count, used)
     if len(every) and not len(pairs):
         raise InputError(

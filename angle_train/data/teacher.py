@@ -55,11 +55,11 @@ def load_unscored(specs: Sequence[str], labelled: Sequence[PairSet], measured: S
     distinct = {key: text for text in texts if (key := normalise(text)) not in taken}
     order = sorted(distinct, key=lambda key: (stable_hash(key), key))[:MOST_TEXTS]
     if len(distinct_pairs) < 2 and len(order) < FEWEST_TEXTS:
+        said = f"--teacher-pairs {' '.join(specs)}: " if specs else ""
         raise InputError(
-            f"{f'--teacher-pairs {specs[0]}: ' if specs else ''}the teacher has too little to score: "
-            f"{counted(len(distinct_pairs), 'pair')} and {counted(len(order), 'text')} that "
-            f"neither have labels nor measure; give at least 2 pairs or {FEWEST_TEXTS} texts with "
-            "--teacher-pairs (angle-data mine makes pairs)"
+            f"{said}the teacher has too little to score: {counted(len(distinct_pairs), 'pair')} and "
+            f"{counted(len(order), 'text')} that neither have labels nor measure; give at least 2 pairs "
+            f"or {FEWEST_TEXTS} texts with --teacher-pairs (angle-data mine makes pairs)"
         )
     return Unscored(names, list(distinct_pairs.values()), [distinct[key] for key in order])
 

@@ -357,5 +357,6 @@ class Comparison:
 
 
 def _interval(figure: Drawn, sharing: Sharing, most: float = 2.0) -> Interval:
-    """Return a figure's interval, cut off at -`most` and `most`: the figure cannot be beyond them."""
-    return interval_around(figure.value, np.clip(sharing.widened(figure), -most, most))
+    """Return a figure with its interval, both cut off at `most`: no score is beyond 1, no difference 2."""
+    value, drawn = np.clip(figure.value, -most, most), np.clip(sharing.widened(figure), -most, most)
+    return interval_around(float(value), drawn)

@@ -255,7 +255,7 @@ def short_names(models: Sequence[str]) -> dict[str, str]:
         unlike = (count for count in counts if all(other[-count:] != parts[-count:] for other in others))
         count = next(unlike, None)
         names[model] = "/".join(parts[-count:]) if count else model
-    told = {model: telling_name(model, above=False) for model in names}
+    told = {model: None if Path(model).is_symlink() else telling_name(model, above=False) for model in names}
     called = Counter([*told.values(), *names.values()])
     alike = {Path(model).name for model, name in told.items() if name is None or called[name] > 1}
     return names | {model: name for model, name in told.items() if name and Path(model).name not in alike}

@@ -5,8 +5,7 @@
 
 CLONES is a folder with clones of public repositories: `biosses` (its archive BIOSSES-Dataset.rar unpacked
 there), `medical-question-pair-dataset`, `automatic-short-answer-grading` (of ameyaranadee), `ditto`,
-`Apache-Lucene-Cranfield`, `HESML`, and `SearchEngine` (of xTinox). Nothing of them is in this repository. The
-first five helped to choose the texts that are kept (../log/names-kept.md), the last three nothing. Sets:
+`Apache-Lucene-Cranfield`, `HESML`, and `SearchEngine` (of xTinox). Nothing of them is in this repository.
 
 biomedical        BIOSSES: 100 pairs of sentences, mean of five annotators
 patients          pairs of patients' questions, rewritten and labelled by doctors
@@ -17,6 +16,9 @@ search            Cranfield: abstracts that are relevant to queries, nDCG@10
 electronics       Walmart-Amazon, test part: titles of offers
 medical-terms     UMNSRS: 566 pairs of terms, their similarity judged by resident doctors
 library           a part of CISI: abstracts of information science, 18 queries, nDCG@10
+
+The first five chose among trials of texts to keep, and with `search` whether these come with the toolkit
+(../log/names-kept.md). The last three chose nothing and are measured only where --only names them.
 """
 
 from __future__ import annotations

@@ -70,6 +70,9 @@ def test_a_folder_called_model_is_called_by_its_card(tmp_path):
     assert short_names([a, "owner/other"]) == {a: "all-small", "owner/other": "other"}
     assert short_names(["owner/all-small", a]) == {"owner/all-small": "all-small", a: "model"}
     assert short_names([d]) == {d: "model"}
+    link = tmp_path / "best"
+    link.symlink_to(a)
+    assert short_names([str(link)]) == {str(link): "best"}
 
 
 def test_models_are_held_one_at_a_time(both, data_dir, monkeypatch):
