@@ -302,7 +302,7 @@ def test_pairs_that_train_guard_nothing(config, rows, tmp_path, caplog):
     train = load_pairs(config.data[0])
     guard, _ = load_guards([mixed], [train], [])
     assert len(guard.pairs) == 30
-    assert "20 of 50 pairs left out: they train or choose the weights" in caplog.text
+    assert "20 of 50 pairs left out: they train or choose the weights (--data, --human, " in caplog.text
 
 
 def test_dev_pairs_guard_nothing_test_pairs_with_a_warning_and_no_text_of_a_guard_is_kept(
