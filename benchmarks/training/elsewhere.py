@@ -2,10 +2,12 @@
 
     python benchmarks/training/elsewhere.py CLONES --model runs/cloud-ops/model
     python benchmarks/training/elsewhere.py CLONES --model runs/seed-1 --only patients search
+    … --has 0 --shares 0 0.1 0.2    # pairs alone, and the demo's dev pairs, with so much of MiniLM mixed in
 
 CLONES is a folder with clones of public repositories: `biosses` (its archive BIOSSES-Dataset.rar unpacked
-there), `medical-question-pair-dataset`, `automatic-short-answer-grading` (of ameyaranadee), `ditto`,
-`Apache-Lucene-Cranfield`, `HESML`, and `SearchEngine` (of xTinox). Nothing of them is in this repository.
+there, as `cmake -E tar xf` does), `medical-question-pair-dataset`, `automatic-short-answer-grading` (of
+ameyaranadee), `ditto`, `Apache-Lucene-Cranfield`, `HESML`, and `SearchEngine` (of xTinox). Nothing of them
+is in this repository.
 
 biomedical        BIOSSES: 100 pairs of sentences, mean of five annotators
 patients          pairs of patients' questions, rewritten and labelled by doctors
@@ -37,6 +39,7 @@ from xml.etree import ElementTree
 sys.path[:0] = [str(Path(__file__).resolve().parents[1])]
 
 from common import RESULTS, minilm, options  # noqa: E402
+from no_harm import show_shares  # noqa: E402
 
 from angle_data.jsonl import write_jsonl, write_text  # noqa: E402
 from angle_train import evaluate  # noqa: E402
@@ -184,12 +187,17 @@ def main() -> None:
     usual = [name for name in names if name not in FURTHER]
     told = f"default: all but {', '.join(FURTHER)}"
     parser.add_argument("--only", nargs="+", choices=names, default=usual, help=told)
+    parser.add_argument("--has", type=float, default=0.0, help="share of MiniLM that --model has already")
+    parser.add_argument("--shares", type=float, nargs="+", help="of MiniLM in all, mixed into --model")
     given = parser.parse_args()
     files = []
     for name in given.only:
         if name in PAIRS:
             files.append(str(OUT / f"{name}.jsonl"))
             write_jsonl(Path(files[-1]), PAIRS[name](given.clones))
+    if given.shares:
+        show_shares(given.model, given.has, given.shares, "dev", files)
+        return
     if files:
         print(evaluate(given.model, pairs=files, baseline=str(minilm())), flush=True)
     for name in given.only:

@@ -4,6 +4,7 @@
     … --seeds 1 2 3 --part test                 # the sets that nothing was chosen on; default dev
     … --part test --model runs/cloud-ops/model  # measure this model, with intervals; train none
     … --part train --model runs/cloud-ops/model --has 0.1 --shares 0.1 0.2 0.3  # more of MiniLM mixed in
+    … --only forum-answers headlines            # these guards alone
 
 Trains on the demo's pairs by the recipe `opposites`, with values of the recipe as `angle-train fit` takes
 them, and measures without a guard refusing anything (guard_loss=100): the demo's pairs of that part, and
@@ -77,13 +78,14 @@ PARTS: dict[str, dict[str, tuple[str, str, int | None]]] = {
 _CHARACTERS = 2_000  # of a whole report
 
 
-def guards(part: str) -> list[str]:
-    """Write the guards of a part as files of pairs, and return these.
+def guards(part: str, only: Sequence[str] | None = None) -> list[str]:
+    """Write the guards of a part, or only those named, as files of pairs, and return these.
 
     Of a bug report the title is taken, or for `bug-reports` as much as a model may read.
     """
     files = []
-    for name, (data, split, most) in PARTS[part].items():
+    for name in only or PARTS[part]:
+        data, split, most = PARTS[part][name]
         found: list[dict[str, Any]] = []
         data, _, subset = data.partition("/")
         for row in rows_of(data_folder() / "data" / data / f"{split}.jsonl.gz"):
@@ -110,11 +112,11 @@ def split_of(part: str) -> str:
     return "test" if part == "test" else "dev"
 
 
-def measured(model: str, part: str) -> str:
+def measured(model: str, part: str, files: list[str]) -> str:
     """Return the tables of `eval` on the demo's pairs and the guards of a part, beside untouched MiniLM."""
     against = {"baseline": str(minilm(6))}
     own = evaluate(model, pairs=[*map(str, cloud_ops().test)], split=split_of(part), **against)
-    return f"{own}\n{evaluate(model, pairs=guards(part), **against)}"
+    return f"{own}\n{evaluate(model, pairs=files, **against)}"
 
 
 def scores(model: Any, sets: Sequence[PairSet]) -> dict[str, float]:
@@ -123,10 +125,18 @@ def scores(model: Any, sets: Sequence[PairSet]) -> dict[str, float]:
     return {pairs.name: 100 * spearman(pairs.score, column) for pairs, column in found}
 
 
-def show_shares(folder: str, has: float, shares: Sequence[float], part: str) -> None:
-    """Print what a model scores with shares of MiniLM's weights in all, of which it `has` one already."""
+def show_shares(folder: str, has: float, shares: Sequence[float], part: str, files: Sequence[str]) -> None:
+    """Print what a model scores with shares of MiniLM's weights in all, of which it `has` one already.
+
+    Args:
+        folder: The model.
+        has: Its own share.
+        shares: Those to measure.
+        part: Which of the demo's pairs are measured, too (`split_of`).
+        files: Pairs to measure.
+    """
     sets = [load_pairs(str(file), rows=split_of(part)) for file in cloud_ops().test]
-    sets += [load_pairs(file) for file in guards(part)]
+    sets += [load_pairs(file) for file in files]
     backbone = SentenceTransformer(str(minilm(6)), device="cpu")
     before, untouched = scores(backbone, sets), snapshot(backbone)
     print("MiniLM: " + "; ".join(f"{name} {value:.1f}" for name, value in before.items()), flush=True)
@@ -147,24 +157,28 @@ def main() -> None:
     parser.add_argument("--model", metavar="DIR", help="measure this one in place of training")
     parser.add_argument("--has", type=float, default=0.0, help="share of MiniLM that --model has already")
     parser.add_argument("--shares", type=float, nargs="+", help="of MiniLM in all, mixed into --model")
+    parser.add_argument("--only", nargs="+", metavar="GUARD", help="these guards of the part")
     arguments = parser.parse_args()
     configure_logging(quiet=True)
+    if unknown := {*(arguments.only or [])} - {*PARTS[arguments.part]}:
+        parser.error(f"--only: the part {arguments.part} has no {', '.join(sorted(unknown))}")
+    files = guards(arguments.part, arguments.only)
     if arguments.model and arguments.shares:
-        show_shares(arguments.model, arguments.has, arguments.shares, arguments.part)
+        show_shares(arguments.model, arguments.has, arguments.shares, arguments.part, files)
         return
     if arguments.model:
-        print(measured(arguments.model, arguments.part))
+        print(measured(arguments.model, arguments.part, files))
         return
     task = cloud_ops()
     data = data_sets(task)["all"]
     recipe = Recipe.from_toml(find_recipe(task.purpose)).with_overrides(parse_settings(arguments.set))
-    files = {"dev": [*map(str, task.dev)], "test": [*map(str, task.test)], "guard": guards(arguments.part)}
+    given = {"dev": [*map(str, task.dev)], "test": [*map(str, task.test)], "guard": files}
     name = "-".join([arguments.part, *(setting.replace("=", "-") for setting in arguments.set)])
     rows: dict[str, list[float]] = {}
     for seed in arguments.seeds:
         asked = recipe.with_overrides({"seed": seed, "guard_loss": 100.0})
         report = fit(
-            FitOptions(str(minilm(6)), OUT / f"{name}-{seed}", [str(data)], recipe=asked, **files)
+            FitOptions(str(minilm(6)), OUT / f"{name}-{seed}", [str(data)], recipe=asked, **given)
         ).report
         for row in report.results:
             if row.role == split_of(arguments.part) and row.difference is not None:
