@@ -13,18 +13,20 @@ LOCK_NAME = ".lock"
 
 
 @contextmanager
-def hold(directory: Path) -> Iterator[None]:
+def hold(directory: Path, out: Path | None = None) -> Iterator[None]:
     """Keep other processes out of `directory`, which is made if missing, until the block ends.
 
-    An `InputError` gives the number of the process that holds it.
+    An `InputError` gives the number of the process that holds it. `out` is the directory that the user
+    named, where `directory` is a hidden one in it.
     """
     from filelock import FileLock, Timeout
 
+    place = out or directory
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError):
         said = "is a file, a link to nothing, or below a file"
-        raise InputError(f"--out {directory} {said}; give a directory") from None
+        raise InputError(f"--out {place} {said}; give a directory") from None
     path = directory / LOCK_NAME
     lock = FileLock(path, timeout=0, thread_local=False)
     try:
@@ -33,7 +35,6 @@ def hold(directory: Path) -> Iterator[None]:
         owner = "unknown"  # on Windows nobody else may read or write a locked file
         with suppress(OSError):
             owner = path.read_text().strip() or owner
-        place = directory.parent if directory.name.startswith(".") else directory
         raise InputError(
             f"{place} is in use by another process (pid {owner}); wait for it or give another --out"
         ) from None

@@ -131,7 +131,7 @@ def train_in_memory(asked: TrainCall) -> TrainedModel:
         directory = RunDirectory(asked.out, _fingerprint(asked, job))
         if directory.status(overwrite=overwrite) == "finished":
             return _reopened(directory.path, device)
-        with hold(directory.path / HIDDEN):
+        with hold(directory.path / HIDDEN, directory.path):
             status = directory.status(overwrite=overwrite)
             if status == "finished":  # by another process meanwhile
                 return _reopened(directory.path, device)

@@ -339,7 +339,7 @@ def guards_before(run: FitRun, before: BaseFigures) -> Guards:
 @rank_zero
 def take_directory(run: FitRun, held: ExitStack) -> Path | None:
     """Take the directory for as long as `held` is open; return the checkpoint to go on from, if any."""
-    held.enter_context(hold(run.options.out / HIDDEN))
+    held.enter_context(hold(run.options.out / HIDDEN, run.options.out))
     # The status again: another process may have written here while the model was loaded.
     resume = run.directory.claim(run.directory.status(overwrite=run.options.overwrite))
     if resume:

@@ -21,9 +21,10 @@ from angle_data.labelling.config import LabelConfig, ScoreConfig
 from angle_data.labelling.label import LabelJob, label
 from angle_data.labelling.score import ScoreJob, score
 from angle_data.records import read_candidates
-from angle_data.text import stable_hash
+from angle_data.text import normalise, stable_hash
 
 _SHOWN = 10  # sentences after a pilot
+_MOSTLY = 0.5  # of the sentences that are kept; texts much alike have some answers in common
 
 
 def plan_label(config: LabelConfig) -> SessionPlan:
@@ -38,7 +39,7 @@ class PilotResult:
     `measured` has for each name what was taken or given so far and what all `items` (texts or pairs) will
     come to; None where it is not known, as the tokens of recorded replies. `useful` is the share of what was
     asked for that is of use, and `error` half of its interval of 95 %. `pairs` are some (polarity, degree or
-    grade, source, sentence).
+    grade, source, sentence). `distinct` is how many different sentences were kept; None for grades.
     """
 
     session: SessionResult
@@ -47,12 +48,14 @@ class PilotResult:
     useful: float
     error: float
     pairs: list[tuple[str, str, str]]
+    distinct: int | None = None
 
     @property
     def counts(self) -> dict[str, Any]:
         """Return the counts of the run folder, with the forecast under `pilot`."""
         table = {name: {"pilot": part, "all": whole} for name, (part, whole) in self.measured.items()}
         known = {"measured": table, "useful": self.useful, "error": self.error, "pairs": self.pairs}
+        known |= {} if self.distinct is None else {"distinct": self.distinct}
         return {**self.session.counts, "pilot": known}
 
     def __str__(self) -> str:
@@ -61,7 +64,11 @@ class PilotResult:
         lines = [f"{'':<{width}} {'pilot':>12} {'all ' + self.items:>12}"]
         for name, (part, whole) in self.measured.items():
             lines.append(f"{name:<{width}} {_shown(name, part):>12} {_shown(name, whole):>12}")
-        lines.append(f"of use: {100 * self.useful:.0f} % (± {100 * self.error:.0f}) of what was asked for\n")
+        lines.append(f"of use: {100 * self.useful:.0f} % (± {100 * self.error:.0f}) of what was asked for")
+        kept = self.session.counts["kept"]
+        if self.distinct is not None and self.distinct < _MOSTLY * kept:
+            lines.append(f"but only {self.distinct:,} of the {kept:,} sentences differ from one another")
+        lines.append("")
         lines += [f"{polarity}: {source}\n      -> {text}" for polarity, source, text in self.pairs]
         lines.append("\nwithout --pilot (in a project: angle-data run) the rest is asked, and nothing twice")
         return "\n".join([*lines, f"{self.session.model} -> {self.session.run}"])
@@ -109,7 +116,9 @@ def pilot(config: LabelConfig | ScoreConfig) -> PilotResult:
     shown = _sentences if labels else _grades
     kept = shown(config.out) if counts["kept"] else ()
     pairs = sorted(kept, key=lambda pair: stable_hash("\n".join(pair)))[:_SHOWN]
-    return PilotResult(session, "texts" if labels else "pairs", measured, useful, error, pairs)
+    found = read_candidates(config.out) if labels and counts["kept"] else ()
+    distinct = len({normalise(one.text) for one in found}) if labels else None
+    return PilotResult(session, "texts" if labels else "pairs", measured, useful, error, pairs, distinct)
 
 
 def _sentences(run: Path) -> Iterable[tuple[str, str, str]]:

@@ -187,6 +187,7 @@ class Evaluation:
         views: The pairs of tasks that are about pairs, under every model.
         searches: The searches, with what every model found.
         seeds: Figures of models of one training with several seeds, see `seeds.spreads`.
+        models: Name of each model -> directory, hub id or file as given.
     """
 
     results: list[Result]
@@ -194,6 +195,7 @@ class Evaluation:
     views: list[View] = field(default_factory=list)
     searches: list[SearchView] = field(default_factory=list)
     seeds: Sequence[Spread] = ()
+    models: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def notes(self) -> list[str]:
@@ -207,7 +209,7 @@ class Evaluation:
     def to_json(self) -> str:
         """Return the figures as JSON."""
         results = [{"metric": result.metric} | result.to_dict() for result in self.results]
-        found: dict[str, Any] = {"results": results, "failed": self.failed}
+        found: dict[str, Any] = {"models": dict(self.models), "results": results, "failed": self.failed}
         if self.seeds:
             found["seeds"] = [asdict(spread) for spread in self.seeds]
         return json.dumps(found, ensure_ascii=False, indent=1)

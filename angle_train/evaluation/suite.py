@@ -194,7 +194,8 @@ def evaluate(
     done = {name: found for name, found in outcomes.items() if found and name not in failed}
     compared = names[baseline] if baseline and f"model {names[baseline]}" not in failed else None
     found = _compared(tasks, done, failed, Comparison(compared))
-    return replace(found, seeds=spreads(found.results, names))
+    given = {called: model for model, called in names.items()}
+    return replace(found, seeds=spreads(found.results, names), models=given)
 
 
 def _outcomes(

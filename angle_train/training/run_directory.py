@@ -190,8 +190,9 @@ def read_own(path: Path, kind: type[Stored], fix: str) -> Stored:
 
 def check_out(path: Path) -> None:
     """Raise an InputError unless there is nothing at `path` yet, or an earlier run."""
-    if path.is_file():
-        raise InputError(f"--out {path} is a file; give a directory")
+    if file := next((place for place in (path, *path.parents) if place.is_file()), None):
+        said = "is a file" if file == path else f"cannot be made: {file} is a file"
+        raise InputError(f"--out {path} {said}; give a directory")
     if not path.is_dir() or (path / HIDDEN / _STATE_NAME).is_file():
         return
     if any(item.name != HIDDEN for item in path.iterdir()):
@@ -202,7 +203,7 @@ def check_out(path: Path) -> None:
 def check_free(path: Path) -> None:
     """Raise an InputError if another process works there; takes the lock of a run there for a moment."""
     if (path / HIDDEN / LOCK_NAME).is_file():
-        with suppress(OSError), hold(path / HIDDEN):  # what may be read only holds a finished run
+        with suppress(OSError), hold(path / HIDDEN, path):  # what may be read only holds a finished run
             pass
 
 

@@ -410,11 +410,12 @@ def _take_steps(
     with (
         quiet_libraries(),
         catch_interrupt() as pressed,
-        Progress(label, end - done) as progress,
+        Progress(label, end) as progress,
         disk_errors_in_one_line(Path(str(trainer.args.output_dir))),
         warnings.catch_warnings(),
         sparse_lookups(trainer.model) if adaptive else nullcontext(),  # DDP takes none, with one process too
     ):
+        progress.skip(done)
         # accelerate hands DDP an argument under its old name.
         warnings.filterwarnings("ignore", "`broadcast_buffers` is deprecated", FutureWarning)
 

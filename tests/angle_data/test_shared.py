@@ -99,6 +99,8 @@ def test_a_file_in_place_of_the_directory_or_above_it_is_named(tmp_path):
         with pytest.raises(InputError, match=rf"{path} is a file, a link"), hold(tmp_path / path):
             pass
 
-    hidden = tmp_path / "model" / ".run"  # called by the folder around it
-    with hold(hidden), pytest.raises(InputError, match=r"/model is in use by another process"):
-        hold(hidden).__enter__()
+    out = tmp_path / ".model"  # what the user named is in the message, not what lies in it
+    with hold(out / ".run", out), pytest.raises(InputError, match=r"/\.model is in use by another process"):
+        hold(out / ".run", out).__enter__()
+    with pytest.raises(InputError, match=r"file is a file, a link"):
+        hold(tmp_path / "file" / ".run", tmp_path / "file").__enter__()

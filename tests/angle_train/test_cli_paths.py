@@ -32,6 +32,7 @@ def test_no_command_imports_torch_to_say_that_something_is_not_there(tmp_path, t
         "none.jsonl does not exist; check the path": [*fit, "--test", "none.jsonl", "--out", "x"],
         "model directory ./none does not exist": ["fit", *fit[1:3], "--backbone", "./none", "--out", "x"],
         f"--out {pairs} is a file; give a directory": [*fit, "--out", str(pairs)],
+        f"--out {pairs}/x cannot be made: {pairs} is a file; give a directory": [*fit, "--out", f"{pairs}/x"],
         f"--out {full} is not empty and holds no run to resume": [*fit, "--out", str(full)],
         "few.jsonl does not exist; check the path": [*fit, "--dev", "few.jsonl", "--out", "x"],
         "few does not exist; check the path, or write hub:ID": ["eval", "--model", model, "--pairs", "few"],

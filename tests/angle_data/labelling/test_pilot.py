@@ -56,6 +56,9 @@ def test_a_pilot_forecasts_what_the_whole_run_takes_and_gives(tmp_path):
     assert forecast["time"][1] == pytest.approx(3 * forecast["time"][0])
     assert len(first.pairs) == 10
     assert {pair[2] for pair in first.pairs} <= {"It is gone.", "It went away."}
+    kept = first.counts["kept"]
+    assert f"\nbut only 2 of the {kept} sentences differ from one another\n\n" in str(first)
+    assert first.counts["pilot"]["distinct"] == 2
 
 
 def test_the_sample_comes_from_all_over_the_file_and_a_larger_one_holds_it(tmp_path):
@@ -73,6 +76,20 @@ def test_the_sample_comes_from_all_over_the_file_and_a_larger_one_holds_it(tmp_p
         assert small < sources(tmp_path)
         assert len(server.seen) == 80
         assert pilot(config(tmp_path, server, size=1000)).measured["requests"] == (600, 600)
+
+
+def test_a_pilot_whose_sentences_differ_says_nothing_of_it(tmp_path):
+    many_texts(tmp_path)
+
+    def own(body):
+        number = body["messages"][-1]["content"].split("Node ")[1][:4]
+        return f"1. Machine {number} is gone.\n2. The cluster lost {number}."
+
+    with FakeOpenAI(own) as server:
+        done = pilot(config(tmp_path, server))
+    assert done.distinct == 40  # every text is asked for both polarities, with the same answer here
+    assert done.counts["kept"] == 80
+    assert "differ" not in str(done)
 
 
 def test_a_pilot_keeps_to_the_shard(tmp_path):

@@ -39,8 +39,10 @@ def test_table_json_and_html_hold_the_same_numbers(run, tiny_model_dir, examples
     assert "differences to model, paired" in table
 
     code, out, _ = run(*common, "--split", "dev", "--json")
-    results = json.loads(out)["results"]
+    content = json.loads(out)
+    results = content["results"]
     assert code == 0
+    assert content["models"] == {"model": str(tiny_model_dir), "checkpoint": str(checkpoint)}
     assert [r["model"] for r in results] == ["word overlap", "model", "checkpoint"]
     for result in results:
         shown = f"{100 * result['score']['value']:.1f}"
