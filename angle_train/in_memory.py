@@ -225,14 +225,14 @@ def _load(model: Any, recipe: Recipe, device: str | None) -> SentenceTransformer
             path, recipe.backbone, training.prompt, tokens, device, training.seed, roles_of(training)
         )
         check_arguments(recipe, loaded)
-        check_frozen(loaded, recipe.backbone.layers_frozen, recipe.backbone.frozen_upper_layers)
+        check_frozen(loaded, recipe.backbone.layers_frozen)
         return loaded
     if recipe.backbone.quantization != "none":
         raise InputError("quantization is for models that are loaded; give the directory or id of the model")
     given: SentenceTransformer = model
     check_arguments(recipe, given)  # before the user's model is changed
     if given.transformers_model is not None:
-        check_frozen(given, recipe.backbone.layers_frozen, recipe.backbone.frozen_upper_layers)
+        check_frozen(given, recipe.backbone.layers_frozen)
     prepare_for_training(given, "model", recipe.backbone, training.prompt, training.seed, roles_of(training))
     if tokens is not None:
         given.max_seq_length = tokens

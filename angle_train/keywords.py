@@ -38,7 +38,6 @@ class RecipeKeywords(TypedDict, total=False):
     matryoshka_dims: Sequence[int] | None
     pooling: Pooling | None
     frozen_layers: int | Literal["embeddings"] | None
-    frozen_upper_layers: int | None
     lora_rank: int | None
     lora_dropout: float | None
     lora_targets: str | None

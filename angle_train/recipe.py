@@ -137,7 +137,6 @@ class BackboneConfig:
             computed once for each text: faster, and closer to the backbone. See `training.frozen`.
             `embeddings` leaves these alone as they are: with few texts most of the vocabulary is never seen,
             and moving only the words that are pulls them away from the rest.
-        frozen_upper_layers: So many of the highest layers stay as they are.
         quantization: `4bit` holds the frozen weights in 4-bit NormalFloat (QLoRA); needs LoRA and a GPU.
     """
 
@@ -146,7 +145,6 @@ class BackboneConfig:
     lora_dropout: _Below1 = 0.05
     lora_targets: str = "auto"
     frozen_layers: Annotated[int, Field(ge=0)] | Literal["embeddings"] = 0
-    frozen_upper_layers: Annotated[int, Field(ge=0)] = 0
     quantization: Literal["none", "4bit"] = "none"
 
     def __post_init__(self) -> None:

@@ -267,7 +267,7 @@ def load_model(run: FitRun) -> tuple[FitRun, SentenceTransformer, dict[str, Any]
     if reads_roles(model, recipe.training, run.options.backbone, teacher=bool(run.options.teacher)):
         run = replace(run, data=run.data.with_roles())
     check_arguments(recipe, model)  # refuses at once what cannot be
-    check_frozen(model, recipe.backbone.layers_frozen, recipe.backbone.frozen_upper_layers)
+    check_frozen(model, recipe.backbone.layers_frozen)
     width = model.get_embedding_dimension()
     if width is not None:
         widths(recipe.objective, width)  # refuses before anything is measured

@@ -27,7 +27,6 @@ def prepare_routes(model: SentenceTransformer, name: str, config: BackboneConfig
     asked = {
         "lora_rank": config.lora_rank,
         "frozen_layers": config.layers_frozen,
-        "frozen_upper_layers": config.frozen_upper_layers,
         "pooling": config.pooling != CHECKPOINT,
     }
     for key in (key for key, given in asked.items() if given):

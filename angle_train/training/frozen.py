@@ -1,13 +1,8 @@
 """Frozen layers: the embeddings and the lowest layers of a backbone stay as they are, and are computed once.
 
-The highest layers can stay as they are, too. These read what the layers below have learned, so they are
-computed in every step, and gradients pass through them. Which layers are best tuned depends on what changes:
-Lee et al. 2023, surgical fine-tuning, https://arxiv.org/abs/2210.11466.
-
-What does not change below gives every text the same activations in every step. So these are computed when a
-text is first drawn, without dropout and without a gradient, and kept (`activations`); from then on a step
-computes the layers above alone. Loss and gradients are those of the ordinary step with the same weights
-frozen.
+What does not change gives every text the same activations in every step. So these are computed when a text
+is first drawn, without dropout and without a gradient, and kept (`activations`); from then on a step computes
+the layers above alone. Loss and gradients are those of the ordinary step with the same weights frozen.
 
 A layer still stands where it did: only its `forward` is exchanged while a training runs. So what is saved,
 measured and resumed is an ordinary model.
@@ -21,7 +16,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import torch
 from sentence_transformers import SentenceTransformer
@@ -39,29 +34,10 @@ _LAYERS = ("encoder.layer", "transformer.layer", "layers")
 _ABOVE = ("pooler", "norm", "final_norm")  # what comes after the layers
 
 
-def check_frozen(model: SentenceTransformer, count: int, upper: int = 0) -> None:
-    """Raise an InputError unless the `count` lowest and the `upper` highest layers of `model` can be frozen.
-
-    The lowest must let themselves be computed once for each text.
-    """
-    if upper:
-        _highest(model, upper, count)
+def check_frozen(model: SentenceTransformer, count: int) -> None:
+    """Raise an InputError unless the `count` lowest layers of `model` can be frozen and computed once."""
     if count:
         _probe(model, _lowest(model, count))
-
-
-def freeze_upper_layers(model: SentenceTransformer, upper: int, count: int = 0) -> None:
-    """Let the `upper` highest layers, and what comes after them in the transformer, get no gradient.
-
-    `count` are the lowest layers that are frozen too. Raises what `check_frozen` does.
-    """
-    if not upper:
-        return
-    _highest(model, upper, count)
-    layers = _layers(model)
-    for module in _above(model, len(layers) - upper):
-        module.requires_grad_(False)
-    say_once(f"the {upper} highest of {len(layers)} layers stay as they are")
 
 
 def freeze_layers(model: SentenceTransformer, count: int) -> None:
@@ -158,31 +134,15 @@ def _layers(model: SentenceTransformer) -> Sequence[nn.Module]:
     return []
 
 
-def _known_layers(model: SentenceTransformer, asked: str) -> Sequence[nn.Module]:
-    """Return all layers; raise an InputError about what was `asked` where it is not known what they are."""
-    layers = _layers(model)
-    if not layers:
-        kind: str = cast(Any, model.transformers_model).config.model_type
-        raise InputError(f"{asked}: the layers of this backbone ({kind}) cannot be frozen; set it to 0")
-    return layers
-
-
-def _highest(model: SentenceTransformer, upper: int, count: int) -> None:
-    """Raise an InputError unless there are layers between the `upper` highest and the `count` lowest."""
-    asked = f"frozen_upper_layers {upper}"
-    layers = _known_layers(model, asked)
-    if upper + count >= len(layers):
-        most = max(len(layers) - count - 1, 0)
-        below = f", frozen_layers freezes {count} of them" if count else ""
-        raise InputError(
-            f"{asked}: the backbone has {len(layers)} layers{below}, and at least one must be trained; give "
-            f"at most {most}"
-        )
-
-
 def _lowest(model: SentenceTransformer, count: int) -> Sequence[nn.Module]:
     """Return the lowest layers, or raise an InputError unless there are more than so many."""
-    layers = _known_layers(model, f"frozen_layers {count}")
+    layers = _layers(model)
+    transformer: Any = model.transformers_model
+    if not layers:
+        raise InputError(
+            f"frozen_layers {count}: the layers of this backbone ({transformer.config.model_type}) cannot be "
+            "frozen; set it to 0"
+        )
     if count >= len(layers):
         raise InputError(
             f"frozen_layers {count}: the backbone has {len(layers)} layers, and at least one must be "

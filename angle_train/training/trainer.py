@@ -52,7 +52,7 @@ from angle_train.training.arguments import (
     training_arguments,
 )
 from angle_train.training.choosing import Columns
-from angle_train.training.frozen import computed_once, freeze_layers, freeze_upper_layers
+from angle_train.training.frozen import computed_once, freeze_layers
 from angle_train.training.merging import blended
 from angle_train.training.processes import any_process, is_first, process_count, process_number, rank_zero
 from angle_train.training.watch import (
@@ -349,7 +349,6 @@ def _make_trainer(
         for transformer in transformers_of(model):
             transformer.get_input_embeddings().requires_grad_(False)
     freeze_layers(model, recipe.backbone.layers_frozen)
-    freeze_upper_layers(model, recipe.backbone.frozen_upper_layers, recipe.backbone.layers_frozen)
     checkpoint_gradients(model, recipe)
     model = training_weights(model, resolve_precision(config.precision, model.device))
     args = training_arguments(

@@ -136,8 +136,5 @@ def test_a_run_of_an_earlier_version_is_the_run_that_it_would_be_today():
     assert parts_that_count({"args": "[('report_to', 'none'), ('seed', None)]"}) == {}
     assert parts_that_count({"args": "[('optim', <Optim.SGD>)]"}) == {"args": "[('optim', <Optim.SGD>)]"}
     frozen = {"frozen_layers": "0", "freeze_embeddings": "true"}
-    all_trained = {"frozen_upper_layers": "0"}  # there was no such key
-    assert parts_that_count(frozen) == all_trained | {"frozen_layers": '"embeddings"'}
-    assert parts_that_count(frozen | {"freeze_embeddings": "false"}) == all_trained | {"frozen_layers": "0"}
-    two = {"frozen_layers": "0", "frozen_upper_layers": "2"}
-    assert parts_that_count(two) == two
+    assert parts_that_count(frozen) == {"frozen_layers": '"embeddings"'}
+    assert parts_that_count(frozen | {"freeze_embeddings": "false"}) == {"frozen_layers": "0"}

@@ -211,7 +211,6 @@ def train_kept(router_dir, rows, out, kept):
             r"asymmetric \(Router\): lora_rank is for models with one encoder; set lora_rank = 0",
         ),
         ({"frozen_layers": 1}, "frozen_layers is for models with one encoder"),
-        ({"frozen_upper_layers": 1}, "frozen_upper_layers is for models with one encoder"),
         ({"pooling": "cls"}, "pooling is for models with one encoder; set pooling = checkpoint"),
     ],
 )

@@ -14,7 +14,7 @@ from angle_train.model.load import load_backbone
 from angle_train.run import fit
 from angle_train.training import activations
 from angle_train.training.activations import ActivationFile
-from angle_train.training.frozen import check_frozen, computed_once, freeze_layers, freeze_upper_layers
+from angle_train.training.frozen import check_frozen, computed_once, freeze_layers
 
 TEXTS = ["the node failed", "disk full", "a cable", "the api of the node is slow again today", "rain"]
 FAST = {"loss": "papers", "epochs": 3, "batch_size": 16, "learning_rate": 1e-3, "evals_per_epoch": 2}
@@ -149,39 +149,6 @@ def test_frozen_layers_with_adapters_leave_those_below_as_they_were(rows, tmp_pa
     assert all(".encoder.layer.2." in name for name in changed)
 
 
-@pytest.mark.parametrize("family", WHOLE)
-def test_the_upper_layers_and_what_follows_them_get_no_gradient(family, tmp_path):
-    model = backbone(family, tmp_path / "model")
-    names = [name for name, _ in model.transformers_model.named_parameters()]
-    freeze_upper_layers(model, 1)
-    _, gradients = step(model, TEXTS)
-    trained = {name for name, p in model.transformers_model.named_parameters() if p.requires_grad}
-    left = (f"{WHOLE[family]}2.", "pooler", "norm", "final_norm")
-    assert trained == {name for name in names if not name.startswith(left)}
-    reached = {name.split("model.", 1)[-1] for name in gradients}
-    assert {f"{WHOLE[family]}{number}" in " ".join(reached) for number in range(2)} == {True}
-    assert not any(name.startswith(left) for name in reached)
-
-
-@pytest.mark.parametrize("values", [{}, {"lora_rank": 4, "learning_rate": 0.05}, {"frozen_layers": 1}])
-def test_what_is_frozen_above_stays_the_backbones_and_a_cut_off_run_goes_on(values, rows, tmp_path):
-    model = checkpoint("bert", tmp_path / "model")
-    data = write(tmp_path / "pairs.jsonl", rows[:40])
-    run = run_of(model, tmp_path / "whole", data, FAST | {"frozen_upper_layers": 1} | values)
-    fit(run)
-    before, after = state(model), state(tuned_weights(run.out))
-    changed = {name for name in before if not torch.equal(before[name], after[name])}
-    lowest = values.get("frozen_layers", 0)
-    for number in range(3):
-        moved = any(f".encoder.layer.{number}." in name for name in changed)
-        assert moved is (lowest <= number < 2), number
-    again = replace(run, out=tmp_path / "cut")
-    with cut_off("on_step_end", 5), pytest.raises(CutOff):
-        fit(again)
-    fit(again)
-    assert weights(again.out) == weights(run.out)
-
-
 def test_what_cannot_be_frozen_is_refused_in_one_line_before_anything_is_measured(tmp_path, rows, caplog):
     with pytest.raises(
         InputError, match=r"frozen_layers 1: the layers of this backbone \(albert\) cannot be"
@@ -195,13 +162,6 @@ def test_what_cannot_be_frozen_is_refused_in_one_line_before_anything_is_measure
     with caplog.at_level("INFO", logger="angle"), refused:
         fit(run_of(model, tmp_path / "out", data, FAST | {"frozen_layers": 3}))
     assert "step 0" not in caplog.text
-    with pytest.raises(InputError, match=r"frozen_upper_layers 3: the backbone has 3 layers, and .* most 2$"):
-        check_frozen(load_backbone(str(model), device="cpu"), 0, 3)
-    both = r"frozen_upper_layers 2: the backbone has 3 layers, frozen_layers freezes 1 of them, .* most 1$"
-    with pytest.raises(InputError, match=both):
-        fit(run_of(model, tmp_path / "out", data, FAST | {"frozen_layers": 1, "frozen_upper_layers": 2}))
-    with pytest.raises(InputError, match=r"^frozen_upper_layers 1: the layers of this backbone \(albert\)"):
-        check_frozen(backbone("albert", tmp_path / "albert"), 0, 1)
 
 
 def test_layers_that_hand_on_more_than_their_output_are_refused(tmp_path):
