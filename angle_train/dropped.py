@@ -40,6 +40,7 @@ A recipe of an earlier version is read as if it had the new name; a run of one g
 FREEZE_EMBEDDINGS = "freeze_embeddings"
 """A key that recipes had once: `frozen_layers` says the same, as the least of what can be frozen."""
 _FREEZES = f'{FREEZE_EMBEDDINGS} moved: frozen_layers = "embeddings" under [backbone] says so now'
+_NONE_RESTORED = "0.0"  # layers, before there was a key for it
 _SECTIONS = ("objective", "backbone", "training")
 _CONSTANT = {"constant": "constant_with_warmup"}  # what `scheduler` called the library's second
 
@@ -137,8 +138,8 @@ def refuse_dropped(names: Iterable[str]) -> None:
 def parts_that_count(fingerprint: Mapping[str, str]) -> dict[str, str]:
     """Return what decided a run of an earlier version, by today's names.
 
-    Left out are dropped keys whose value now always holds. What `train` noted of training arguments beside
-    the recipe stands in the recipe now, each by its name.
+    Left out are dropped keys whose value now always holds; a key that came later has the value that held.
+    What `train` noted of training arguments beside the recipe stands in the recipe now, each by its name.
     """
     always = {key: json.dumps(value) for key, (value, _) in DROPPED_KEYS.items()}
     counts = {part: value for part, value in fingerprint.items() if always.get(part) != value}
@@ -153,6 +154,8 @@ def parts_that_count(fingerprint: Mapping[str, str]) -> dict[str, str]:
             json.loads(counts.get("frozen_layers", "0")),
         )
         counts["frozen_layers"] = json.dumps(_frozen(frozen, layers))
+    if "average_with_backbone" in counts:
+        counts = {"restored_layers": _NONE_RESTORED} | counts
     return {
         MOVED_KEYS.get(part, part): json.dumps(_value_today(part, json.loads(value)))
         if part in MOVED_KEYS

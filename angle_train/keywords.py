@@ -59,6 +59,7 @@ class RecipeKeywords(TypedDict, total=False):
     query_prompt: str | None
     document_prompt: str | None
     average_with_backbone: float | None
+    restored_layers: float | None
     keep_general: bool | None
     keep_texts: int | None
     guard_loss: float | None

@@ -5,7 +5,7 @@ The model itself holds the weights.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -21,7 +21,7 @@ from angle_train.evaluation.known import KnownVectors
 from angle_train.evaluation.search import NDCG, Ranking
 from angle_train.report.result import Trained
 from angle_train.report.verdict import BACKBONE, TUNED
-from angle_train.training.choosing import Choice, Columns
+from angle_train.training.choosing import Candidate, Choice, Columns
 from angle_train.training.trainer import Training
 
 
@@ -77,6 +77,21 @@ def columns_that_choose(data: RunData, columns: Columns, found: Sequence[Ranking
     pairs = len(data.dev)
     searches = [ranking.figures[NDCG] for ranking in found]
     return [*columns[:pairs], *searches, *columns[pairs : pairs + len(data.beside)]]
+
+
+def checkpoint_candidates(
+    training: Training, measured: Mapping[int, Columns], before: Columns, share: float
+) -> list[Candidate]:
+    """Return the base model, the end of the training, and the evaluations before it."""
+    *between, end = (point["step"] for point in training.curve if point["step"] in measured)
+    # A run that stopped early did not end as planned: its end is one of the evaluations, and no simpler.
+    later = 2 if training.steps == training.planned_steps else 1
+    return [
+        Candidate(0, 0, before),
+        Candidate(end, 1, measured[end], share),
+        # Of the weights between, only the best were kept.
+        *(Candidate(s, later, measured[s], share, available=s == training.best_step) for s in between),
+    ]
 
 
 def views_of(

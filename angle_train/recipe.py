@@ -196,6 +196,8 @@ class TrainingConfig:
         document_prompt: As `query_prompt`, for documents.
         average_with_backbone: a in [0, 1); the final weights are (1-a)·tuned + a·backbone, which keeps
             more of what the backbone knew.
+        restored_layers: a in [0, 1); this share of the layers, the highest ones, are the backbone's again in
+            the final weights.
         keep_general: Whether general texts that come with the toolkit, and the user's own, keep their
             similarities; those of `--keep` do in any case.
         keep_texts: So many of the texts to keep are encoded in each step.
@@ -220,6 +222,7 @@ class TrainingConfig:
     query_prompt: str = ""
     document_prompt: str = ""
     average_with_backbone: _Below1 = 0.0
+    restored_layers: _Below1 = 0.0
     keep_general: bool = False
     keep_texts: _Two = 8
     guard_loss: _AtLeast0 = 1.0

@@ -13,14 +13,13 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from sentence_transformers import SentenceTransformer
-from torch import Tensor
 
 from angle_data.console import duration
 from angle_data.errors import InputError
@@ -54,6 +53,7 @@ from angle_train.outcome import (
     BaseFigures,
     HeldOut,
     TuningResult,
+    checkpoint_candidates,
     columns_that_choose,
     views_of,
     what_was_found,
@@ -79,7 +79,7 @@ from angle_train.training.guards import (
     guards_of,
     worse_sentence,
 )
-from angle_train.training.merging import blend, snapshot
+from angle_train.training.merging import Backbone, blend, snapshot
 from angle_train.training.processes import connect_processes, rank_zero
 from angle_train.training.run_directory import HIDDEN, RunDirectory, check_free
 from angle_train.training.teacher import teacher_identity
@@ -367,7 +367,7 @@ def tune_on_dev_sets(run: FitRun, model: SentenceTransformer, before: BaseFigure
     planned = Schedule(run.recipe, len(run.data.train)).steps
     told = teller(run.options.out, dev, untuned[: len(dev)], planned)
     evaluator = DevEvaluator(dev, score, notes, share, told, beside)
-    evaluator.backbone = backbone = snapshot(model)
+    evaluator.backbone = backbone = snapshot(model, run.recipe.training.restored_layers)
     training = run.train(model, evaluator)
     found = checkpoint_candidates(training, evaluator.measured(), untuned, share)
     checkpoints = Checkpoints(model, backbone, run.directory.checkpoints, evaluator.vectors)
@@ -385,25 +385,8 @@ def tune_on_dev_sets(run: FitRun, model: SentenceTransformer, before: BaseFigure
     return TuningResult(training, choice, findings | merge, known=known)
 
 
-def checkpoint_candidates(
-    training: Training, measured: Mapping[int, Columns], before: Columns, share: float
-) -> list[Candidate]:
-    """Return the base model, the end of the training, and the evaluations before it."""
-    *between, end = (point["step"] for point in training.curve if point["step"] in measured)
-    # A run that stopped early did not end as planned: its end is one of the evaluations, and no simpler.
-    later = 2 if training.steps == training.planned_steps else 1
-    return [
-        Candidate(0, 0, before),
-        Candidate(end, 1, measured[end], share),
-        # Of the weights between, only the best were kept.
-        *(Candidate(s, later, measured[s], share, available=s == training.best_step) for s in between),
-    ]
-
-
 @rank_zero
-def adopt_checkpoint(
-    run: FitRun, model: SentenceTransformer, taken: Candidate, backbone: Mapping[str, Tensor]
-) -> None:
+def adopt_checkpoint(run: FitRun, model: SentenceTransformer, taken: Candidate, backbone: Backbone) -> None:
     """Give `model` the weights of a candidate."""
     restore(model, run.directory.checkpoints, taken.step)
     blend(model, backbone, taken.share)
@@ -459,9 +442,11 @@ def measure_tuned(model: SentenceTransformer, sets: Sequence[PairSet], known: Kn
 
 @rank_zero
 def mix_in_backbone(run: FitRun, model: SentenceTransformer, share: float) -> None:
-    """Move tuned weights back towards the backbone's; with adapters, none of these have to be loaded."""
-    if share:
-        blend(model, snapshot(model if has_adapters(model) else run.load()), share)
+    """Move tuned weights back towards the backbone's; a share of it alone scales adapters, and loads none."""
+    restored = run.recipe.training.restored_layers
+    if share or restored:
+        untouched = model if has_adapters(model) and not restored else run.load()
+        blend(model, snapshot(untouched, restored), share)
 
 
 @rank_zero

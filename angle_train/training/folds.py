@@ -134,7 +134,8 @@ def measured_run(
     status = directory.status(overwrite=False)
     if end not in evaluator.measured():
         model = load()
-        evaluator.backbone = snapshot(model) if share else {}
+        if share or recipe.training.restored_layers:
+            evaluator.backbone = snapshot(model, recipe.training.restored_layers)
         train(
             model,
             pairs,

@@ -90,10 +90,19 @@ def computed_once(model: SentenceTransformer, count: int, folder: Path, *, go_on
     shutil.rmtree(folder, ignore_errors=True)
 
 
+def layers_and_after(model: SentenceTransformer) -> tuple[Sequence[nn.Module], Sequence[nn.Module]]:
+    """Return all layers of the transformer, the lowest first, and what it has above them.
+
+    No layers where it is not known what they are.
+    """
+    after = (getattr(model.transformers_model, name, None) for name in _ABOVE)
+    return _layers(model), [module for module in after if isinstance(module, nn.Module)]
+
+
 def _above(model: SentenceTransformer, count: int) -> list[nn.Module]:
     """Return what comes after the `count` lowest layers."""
-    after = (getattr(model.transformers_model, name, None) for name in _ABOVE)
-    return [*_layers(model)[count:], *(module for module in after if isinstance(module, nn.Module))]
+    layers, after = layers_and_after(model)
+    return [*layers[count:], *after]
 
 
 def _below(model: SentenceTransformer, count: int) -> list[nn.Module]:

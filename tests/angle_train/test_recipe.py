@@ -104,6 +104,7 @@ def test_recipe_survives_writing_and_reading(
             "[training]\naverage_with_backbone = 1.5\n",
             r"average_with_backbone \(fit --merge-back\): .*got 1.5",
         ),
+        ("[training]\nrestored_layers = 1\n", r"restored_layers: Input should be less than 1, got 1"),
         (
             "[objective]\npositive_score = 0.8\nnegative_score = 0.8\n",
             r"negative_score must be below positive_score",
