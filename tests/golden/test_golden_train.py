@@ -3,6 +3,7 @@
 import hashlib
 import json
 import shutil
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -140,13 +141,20 @@ def fitted(run, inputs, backbone, voted):
 
 # Other processors round otherwise; training carries that on into the weights, the more, the higher the rate.
 WEIGHTS = {"lora": 1e-3}
+# Pairs whose cosines are nearly equal may change places with it, each time 7e-7 of the rank agreement of 256.
+GUARDS = 1e-5
+
+
+def tolerance(name, place):
+    """Return how much a number at a place of a model's golden file may differ."""
+    if place.startswith("$.weights"):
+        return WEIGHTS.get(name, 1e-4)
+    return GUARDS if place.startswith("$.report.details.guards") else 1e-6
 
 
 @pytest.mark.parametrize("name", FITS)
 def test_pairs_become_a_model(check, run, fitted, name):
-    loose = WEIGHTS.get(name, 1e-4)
-    found = model_folder(run, *fitted(name))
-    check(f"fit-{name}", found, tolerance=lambda place: loose if place.startswith("$.weights") else 1e-6)
+    check(f"fit-{name}", model_folder(run, *fitted(name)), tolerance=partial(tolerance, name))
 
 
 def test_models_are_measured_on_pairs(check, run, inputs, backbone, fitted):
