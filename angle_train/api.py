@@ -35,7 +35,7 @@ from angle_train.given import (
     split_values,
     warn_of_nothing_kept,
 )
-from angle_train.keywords import FitKeywords, PathLike, TrainKeywords
+from angle_train.keywords import FitKeywords, PathLike, TrainKeywords, check_train_keywords
 from angle_train.options import FitOptions
 from angle_train.recipe import ARGS
 
@@ -323,7 +323,8 @@ def train(
             what is finished. Without it nothing is kept.
         **keywords: `recipe` (as of `fit`), `args` (`TrainingArguments`; what would break resuming or batches
             is refused by name), `callbacks` (of transformers), `scale`, `device`, `overwrite`, and values of
-            the recipe by their names: `epochs=3`, `learning_rate=2e-5` …
+            the recipe by their names: `epochs=3`, `learning_rate=2e-5` … Those that keep other text, guard or
+            mix weights are for `fit`: a recipe's are not used here.
 
     Raises:
         InputError: Something about the pairs, the model or the settings is wrong, or the loss became no
@@ -335,10 +336,7 @@ def train(
     from angle_train.model.load import check_training_extra
 
     check_training_extra("angle_train.train")
-    from angle_train.dropped import refuse_dropped
-
-    refuse_dropped(keywords)
-    check_names("train", keywords, list(TrainKeywords.__annotations__))
+    check_train_keywords(keywords)
     from angle_train.in_memory import TrainCall, train_in_memory
 
     where = None if out is None else path_of(out)

@@ -9,7 +9,8 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
 
-from angle_train.recipe import AngleMode, LabelKind, Pooling, Recipe
+from angle_data.calling.notebook import check_names
+from angle_train.recipe import SECTIONS, AngleMode, LabelKind, Pooling, Recipe
 
 if TYPE_CHECKING:
     from transformers import TrainerCallback, TrainingArguments
@@ -20,7 +21,7 @@ PathLike: TypeAlias = str | os.PathLike[str]
 class RecipeKeywords(TypedDict, total=False):
     """Values of the recipe by their names, see `recipe`; what is not given is the recipe's.
 
-    Without `loss`, which for `train` may be an object too.
+    Without `loss`, which for `train` may be an object too, and without what is for `fit` alone.
     """
 
     cosine_weight: float | None
@@ -58,16 +59,16 @@ class RecipeKeywords(TypedDict, total=False):
     roles: bool | None
     query_prompt: str | None
     document_prompt: str | None
-    average_with_backbone: float | None
-    restored_layers: float | None
-    keep_general: bool | None
-    keep_texts: int | None
-    guard_loss: float | None
 
 
 class FitKeywords(RecipeKeywords, total=False):
     """What `fit` takes beside its named arguments: the command's other options, and values of the recipe."""
 
+    average_with_backbone: float | None
+    restored_layers: float | None
+    keep_general: bool | None
+    keep_texts: int | None
+    guard_loss: float | None
     loss: LabelKind | None
     args: TrainingArguments | Mapping[str, Any] | None
     human: Any
@@ -97,3 +98,18 @@ class TrainKeywords(RecipeKeywords, total=False):
     scale: str | None
     device: str | None
     overwrite: bool
+
+
+def check_train_keywords(given: Mapping[str, Any]) -> None:
+    """Raise a `TypeError` for what `train` does not take, an InputError for a key of earlier versions."""
+    from angle_train.dropped import refuse_dropped
+
+    refuse_dropped(given)
+    known = TrainKeywords.__annotations__
+    for name in given:
+        if name not in known and any(name in section.__dataclass_fields__ for section in SECTIONS.values()):
+            raise TypeError(
+                f"train() has no option {name!r}, which is for fit: train keeps no other text, measures no "
+                "guard, and returns the weights that the training ends with"
+            )
+    check_names("train", given, known)

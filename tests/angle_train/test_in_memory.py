@@ -272,6 +272,15 @@ def test_what_cannot_be_trained_is_one_line(tiny_model, some, given, said):
         train(given.pop("model"), given.pop("pairs"), **given)
 
 
+FOR_FIT = {"average_with_backbone", "restored_layers", "keep_general", "keep_texts", "guard_loss"}
+
+
+@pytest.mark.parametrize("name", sorted(FOR_FIT))
+def test_what_only_fit_does_is_refused(tiny_model, some, name):
+    with pytest.raises(TypeError, match=f"no option '{name}', which is for fit: train keeps no other text"):
+        train(tiny_model, some, **{name: 0.5})
+
+
 def test_a_slip_in_a_keyword_is_named(tiny_model, some):
     with pytest.raises(TypeError, match="no option 'epoch'; did you mean epochs"):
         train(tiny_model, some, epoch=1)
@@ -279,7 +288,7 @@ def test_a_slip_in_a_keyword_is_named(tiny_model, some):
 
 def test_typed_keywords_are_the_recipes_own():
     fields = {name for section in SECTIONS.values() for name in section.__dataclass_fields__}
-    assert {*RecipeKeywords.__annotations__, "loss"} == fields
+    assert {*RecipeKeywords.__annotations__, "loss"} == fields - FOR_FIT
     assert FitKeywords.__annotations__.keys() > fields
 
 
