@@ -14,7 +14,7 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import chdir
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
@@ -404,6 +404,8 @@ def _measured(given: dict[str, Any], pairs: Any, folder: Path, begun: float) -> 
     tasks = _tasks(given)
     source = Source(given["data_dir"])
     found = measure(given["model"], tasks, source, base, given["device"], role_prompts(given))
+    kept = {name: place for name, place in found.models.items() if folder not in Path(place).parents}
+    found = replace(found, models=kept)
     if given["report"]:
         given |= {"task": list(tasks)} if given["task"] else {}
         from angle_train.report.eval_page import write_eval_page

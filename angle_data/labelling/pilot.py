@@ -67,7 +67,9 @@ class PilotResult:
         lines.append(f"of use: {100 * self.useful:.0f} % (± {100 * self.error:.0f}) of what was asked for")
         kept = self.session.counts["kept"]
         if self.distinct is not None and self.distinct < _MOSTLY * kept:
-            lines.append(f"but only {self.distinct:,} of the {kept:,} sentences differ from one another")
+            lines.append(
+                f"but only {self.distinct:,} of the {kept:,} sentences are different: look at the prompt"
+            )
         lines.append("")
         lines += [f"{polarity}: {source}\n      -> {text}" for polarity, source, text in self.pairs]
         lines.append("\nwithout --pilot (in a project: angle-data run) the rest is asked, and nothing twice")

@@ -187,7 +187,7 @@ class Evaluation:
         views: The pairs of tasks that are about pairs, under every model.
         searches: The searches, with what every model found.
         seeds: Figures of models of one training with several seeds, see `seeds.spreads`.
-        models: Name of each model -> directory, hub id or file as given.
+        models: Name of each model -> directory, hub id or file as given; of none that was given in memory.
     """
 
     results: list[Result]

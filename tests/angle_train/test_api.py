@@ -132,6 +132,8 @@ def test_a_model_in_memory_is_measured_as_its_folder_is(tiny_model, tiny_model_d
     assert len(figures) == 2
     assert figures[0] == pytest.approx(figures[1])
     assert found.figures[-1]["model"].startswith("in-memory") or "in-memory" in repr(found)
+    # A folder that is gone afterwards is no place of a model.
+    assert list(found.evaluation.models.values()) == [str(tiny_model_dir)]
     with pytest.raises(InputError, match="int is neither a path nor a name"):
         evaluate(7, pairs=rows)
 

@@ -57,7 +57,8 @@ def test_a_pilot_forecasts_what_the_whole_run_takes_and_gives(tmp_path):
     assert len(first.pairs) == 10
     assert {pair[2] for pair in first.pairs} <= {"It is gone.", "It went away."}
     kept = first.counts["kept"]
-    assert f"\nbut only 2 of the {kept} sentences differ from one another\n\n" in str(first)
+    line = f"but only 2 of the {kept} sentences are different: look at the prompt and the model"
+    assert f"\n{line}\n\n" in str(first)
     assert first.counts["pilot"]["distinct"] == 2
 
 
@@ -78,18 +79,33 @@ def test_the_sample_comes_from_all_over_the_file_and_a_larger_one_holds_it(tmp_p
         assert pilot(config(tmp_path, server, size=1000)).measured["requests"] == (600, 600)
 
 
-def test_a_pilot_whose_sentences_differ_says_nothing_of_it(tmp_path):
+def answered(number):
+    return f"1. Machine {number} is gone.\n2. The cluster lost {number}."
+
+
+@pytest.mark.parametrize(
+    ("answer", "distinct", "says"),
+    [
+        (lambda number, again: answered(number), 40, False),  # half of them: both polarities get the same
+        (lambda number, again: answered(number // 20), range(24, 32), True),
+        (lambda number, again: answered(number).upper() if again else answered(number), 40, False),
+    ],
+)
+def test_a_pilot_says_when_fewer_than_half_of_its_sentences_differ(tmp_path, answer, distinct, says):
     many_texts(tmp_path)
+    asked = set()
 
-    def own(body):
-        number = body["messages"][-1]["content"].split("Node ")[1][:4]
-        return f"1. Machine {number} is gone.\n2. The cluster lost {number}."
+    def reply(body):
+        number = int(body["messages"][-1]["content"].split("Node ")[1][:4])
+        again = number in asked
+        asked.add(number)
+        return answer(number, again)
 
-    with FakeOpenAI(own) as server:
+    with FakeOpenAI(reply) as server:
         done = pilot(config(tmp_path, server))
-    assert done.distinct == 40  # every text is asked for both polarities, with the same answer here
+    assert done.distinct in ([distinct] if isinstance(distinct, int) else distinct)
     assert done.counts["kept"] == 80
-    assert "differ" not in str(done)
+    assert ("are different" in str(done)) == says
 
 
 def test_a_pilot_keeps_to_the_shard(tmp_path):
