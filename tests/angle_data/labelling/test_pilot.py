@@ -57,7 +57,7 @@ def test_a_pilot_forecasts_what_the_whole_run_takes_and_gives(tmp_path):
     assert len(first.pairs) == 10
     assert {pair[2] for pair in first.pairs} <= {"It is gone.", "It went away."}
     kept = first.counts["kept"]
-    line = f"but only 2 of the {kept} sentences are different: look at the prompt and the model"
+    line = f"but only 2 of the {kept} sentences are different: look at the prompt"
     assert f"\n{line}\n\n" in str(first)
     assert first.counts["pilot"]["distinct"] == 2
 
