@@ -40,7 +40,9 @@ A recipe of an earlier version is read as if it had the new name; a run of one g
 FREEZE_EMBEDDINGS = "freeze_embeddings"
 """A key that recipes had once: `frozen_layers` says the same, as the least of what can be frozen."""
 _FREEZES = f'{FREEZE_EMBEDDINGS} moved: frozen_layers = "embeddings" under [backbone] says so now'
-_NONE_RESTORED = "0.0"  # layers, before there was a key for it
+LATER_KEYS: Mapping[str, object] = {"restored_layers": 0.0}
+"""Keys that recipes did not always have -> the value that held before, so that a run from then goes on."""
+_EVERY_RECIPE_HAS = "average_with_backbone"  # which tells them from other parts
 _SECTIONS = ("objective", "backbone", "training")
 _CONSTANT = {"constant": "constant_with_warmup"}  # what `scheduler` called the library's second
 
@@ -154,8 +156,8 @@ def parts_that_count(fingerprint: Mapping[str, str]) -> dict[str, str]:
             json.loads(counts.get("frozen_layers", "0")),
         )
         counts["frozen_layers"] = json.dumps(_frozen(frozen, layers))
-    if "average_with_backbone" in counts:
-        counts = {"restored_layers": _NONE_RESTORED} | counts
+    if _EVERY_RECIPE_HAS in counts:
+        counts = {key: json.dumps(value) for key, value in LATER_KEYS.items()} | counts
     return {
         MOVED_KEYS.get(part, part): json.dumps(_value_today(part, json.loads(value)))
         if part in MOVED_KEYS

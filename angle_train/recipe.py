@@ -196,8 +196,9 @@ class TrainingConfig:
         document_prompt: As `query_prompt`, for documents.
         average_with_backbone: a in [0, 1); the final weights are (1-a)·tuned + a·backbone, which keeps
             more of what the backbone knew.
-        restored_layers: a in [0, 1); this share of the layers, the highest ones, are the backbone's again in
-            the final weights.
+        restored_layers: a in [0, 1); this share of the layers, the highest ones, and all that comes after
+            them are the backbone's again in the final weights. Rounded; above 0 one layer at least is
+            restored, and one is left.
         keep_general: Whether general texts that come with the toolkit, and the user's own, keep their
             similarities; those of `--keep` do in any case.
         keep_texts: So many of the texts to keep are encoded in each step.

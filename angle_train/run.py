@@ -79,7 +79,7 @@ from angle_train.training.guards import (
     guards_of,
     worse_sentence,
 )
-from angle_train.training.merging import Backbone, blend, snapshot
+from angle_train.training.merging import Snapshot, blend, check_restored, merge_details, snapshot
 from angle_train.training.processes import connect_processes, rank_zero
 from angle_train.training.run_directory import HIDDEN, RunDirectory, check_free
 from angle_train.training.teacher import teacher_identity
@@ -268,6 +268,7 @@ def load_model(run: FitRun) -> tuple[FitRun, SentenceTransformer, dict[str, Any]
         run = replace(run, data=run.data.with_roles())
     check_arguments(recipe, model)  # refuses at once what cannot be
     check_frozen(model, recipe.backbone.layers_frozen)
+    check_restored(model, recipe)
     width = model.get_embedding_dimension()
     if width is not None:
         widths(recipe.objective, width)  # refuses before anything is measured
@@ -380,13 +381,13 @@ def tune_on_dev_sets(run: FitRun, model: SentenceTransformer, before: BaseFigure
     log.info("%s", choice.sentence(f"step {taken.step}{taken.mixed}", chosen_by, number))
     training = replace(training, best_step=taken.step)
     findings = {"choice": choice.to_dict(), "guards": as_details(weighed[number], guards.most)}
-    merge = {"merge": {"share": taken.share}} if taken.share else {}
+    merge = merge_details(model, run.recipe.training.restored_layers, taken.share)
     known = evaluator.vectors.get((taken.step, taken.share))
     return TuningResult(training, choice, findings | merge, known=known)
 
 
 @rank_zero
-def adopt_checkpoint(run: FitRun, model: SentenceTransformer, taken: Candidate, backbone: Backbone) -> None:
+def adopt_checkpoint(run: FitRun, model: SentenceTransformer, taken: Candidate, backbone: Snapshot) -> None:
     """Give `model` the weights of a candidate."""
     restore(model, run.directory.checkpoints, taken.step)
     blend(model, backbone, taken.share)
@@ -407,8 +408,9 @@ def tune_by_parts(run: FitRun, model: SentenceTransformer, before: BaseFigures) 
     schedule = Schedule(run.recipe, len(run.data.train))
     step = schedule.step_at(cross.progress[cross.evaluation - 1])
     log.info("training on all %d pairs, up to step %d of %d", len(run.data.train), step, schedule.steps)
+    backbone = snapshot(model, run.recipe.training.restored_layers)
     training = run.train(model, stop_at=step)
-    mix_in_backbone(run, model, cross.share)
+    rank_zero(blend)(model, backbone, cross.share)
     known = KnownVectors()
     losses = guards.losses(measure_tuned(model, guards.sets, known))
     log.info("%s", worse_sentence(losses, guards.most))
@@ -428,7 +430,8 @@ def tune_by_parts(run: FitRun, model: SentenceTransformer, before: BaseFigures) 
             "folds": cross.to_dict(),
             "guards": as_details(Weighed(losses), guards.most),
             "choice": choice.to_dict(),
-        },
+        }
+        | merge_details(model, run.recipe.training.restored_layers, cross.share),
         HeldOut(pairs, untuned, cross.after),
         known,
     )
@@ -438,15 +441,6 @@ def tune_by_parts(run: FitRun, model: SentenceTransformer, before: BaseFigures) 
 def measure_tuned(model: SentenceTransformer, sets: Sequence[PairSet], known: KnownVectors) -> Columns:
     """Return the similarities of sets of pairs under tuned weights; `known` is that of `Embedder`."""
     return measure(model, sets, known=known)
-
-
-@rank_zero
-def mix_in_backbone(run: FitRun, model: SentenceTransformer, share: float) -> None:
-    """Move tuned weights back towards the backbone's; a share of it alone scales adapters, and loads none."""
-    restored = run.recipe.training.restored_layers
-    if share or restored:
-        untouched = model if has_adapters(model) and not restored else run.load()
-        blend(model, snapshot(untouched, restored), share)
 
 
 @rank_zero

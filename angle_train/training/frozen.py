@@ -31,7 +31,8 @@ from angle_train.training.processes import process_number
 
 # Where the layers stand: in BERT and its kin; in DistilBERT; in ModernBERT and language models.
 _LAYERS = ("encoder.layer", "transformer.layer", "layers")
-_ABOVE = ("pooler", "norm", "final_norm")  # what comes after the layers
+# What comes after the layers: in BERT; in language models; in ModernBERT; in GPT-NeoX; in Phi.
+_ABOVE = ("pooler", "norm", "final_norm", "final_layer_norm", "final_layernorm")
 
 
 def check_frozen(model: SentenceTransformer, count: int) -> None:
@@ -54,9 +55,10 @@ def freeze_layers(model: SentenceTransformer, count: int) -> None:
     for weights in transformer.parameters():
         if weights not in above:
             weights.requires_grad_(False)
+    total = len(_layers(transformer))
     say_once(
-        f"the embeddings and the {count} lowest of {len(_layers(model))} layers stay as they are, and are "
-        "computed once for each text"
+        f"the embeddings and the {count} lowest of {total} layers stay as they are, and are computed once "
+        "for each text"
     )
 
 
@@ -90,18 +92,18 @@ def computed_once(model: SentenceTransformer, count: int, folder: Path, *, go_on
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def layers_and_after(model: SentenceTransformer) -> tuple[Sequence[nn.Module], Sequence[nn.Module]]:
-    """Return all layers of the transformer, the lowest first, and what it has above them.
+def layers_and_after(transformer: Any) -> tuple[Sequence[nn.Module], Sequence[nn.Module]]:
+    """Return all layers of a transformer, the lowest first, and what it has above them.
 
     No layers where it is not known what they are.
     """
-    after = (getattr(model.transformers_model, name, None) for name in _ABOVE)
-    return _layers(model), [module for module in after if isinstance(module, nn.Module)]
+    after = (getattr(transformer, name, None) for name in _ABOVE)
+    return _layers(transformer), [module for module in after if isinstance(module, nn.Module)]
 
 
 def _above(model: SentenceTransformer, count: int) -> list[nn.Module]:
     """Return what comes after the `count` lowest layers."""
-    layers, after = layers_and_after(model)
+    layers, after = layers_and_after(model.transformers_model)
     return [*layers[count:], *after]
 
 
@@ -131,9 +133,8 @@ def _reader(model: SentenceTransformer) -> nn.Module:
     return reader
 
 
-def _layers(model: SentenceTransformer) -> Sequence[nn.Module]:
-    """Return all layers of the transformer, the lowest first; none where it is not known what they are."""
-    transformer: Any = model.transformers_model
+def _layers(transformer: Any) -> Sequence[nn.Module]:
+    """Return all layers of a transformer, the lowest first; none where it is not known what they are."""
     for path in _LAYERS:
         found: Any = transformer
         for name in path.split("."):
@@ -145,8 +146,8 @@ def _layers(model: SentenceTransformer) -> Sequence[nn.Module]:
 
 def _lowest(model: SentenceTransformer, count: int) -> Sequence[nn.Module]:
     """Return the lowest layers, or raise an InputError unless there are more than so many."""
-    layers = _layers(model)
     transformer: Any = model.transformers_model
+    layers = _layers(transformer)
     if not layers:
         raise InputError(
             f"frozen_layers {count}: the layers of this backbone ({transformer.config.model_type}) cannot be "

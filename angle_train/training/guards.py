@@ -32,7 +32,7 @@ from angle_train.evaluation.sharing import Sharing
 from angle_train.evaluation.similarity import word_overlap
 from angle_train.evaluation.statistics import Array, Interval, draw_figures, interval_around, spearman_of
 from angle_train.training.choosing import MOST_RESAMPLES, Candidate, Columns
-from angle_train.training.merging import Backbone, blended
+from angle_train.training.merging import Snapshot, blended
 from angle_train.training.processes import rank_zero
 from angle_train.training.trainer import VectorsByWeights, restore
 
@@ -204,7 +204,7 @@ class Checkpoints:
     """
 
     model: SentenceTransformer
-    backbone: Backbone
+    backbone: Snapshot
     directory: Path
     vectors: VectorsByWeights
 

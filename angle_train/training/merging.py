@@ -8,26 +8,32 @@ Source: Wortsman et al. 2022, WiSE-FT, https://arxiv.org/abs/2109.01903.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from sentence_transformers import SentenceTransformer
-from torch import Tensor
+from torch import Tensor, nn
 
+from angle_data.errors import InputError
 from angle_train.model.adapters import has_adapters, scale_adapters
-from angle_train.model.load import say_once
+from angle_train.model.roles import input_modules, router_of, transformers_of
+from angle_train.recipe import Recipe
 from angle_train.training.frozen import layers_and_after
+
+log = logging.getLogger("angle.merging")
 
 
 @dataclass(frozen=True, slots=True)
-class Backbone:
-    """The weights that tuning started from, by name.
+class Snapshot:
+    """The weights that tuning started from, by name, on the CPU.
 
     Attributes:
-        weights: All that may be mixed in; of a model with adapters, to which the backbone stays beneath, only
-            those of the adapters that are restored.
+        weights: Those that may be mixed in. A model with adapters still has its backbone under these, so for
+            it only the adapters of the restored layers.
         restored: Names of those that take the place of the tuned ones in full.
     """
 
@@ -35,29 +41,66 @@ class Backbone:
     restored: frozenset[str] = frozenset()
 
 
-def snapshot(model: SentenceTransformer, restored_layers: float = 0.0) -> Backbone:
+def count_restored(model: SentenceTransformer, share: float) -> tuple[int, int]:
+    """Return how many layers a share restores, and how many there are; of several encoders, in the first.
+
+    A share above 0 restores one layer at least, and leaves one. (0, 0) where the layers are not known.
+    """
+    counts = [_count(share, len(layers_and_after(transformer)[0])) for transformer in transformers_of(model)]
+    return counts[0] if counts and all(total for _, total in counts) else (0, 0)
+
+
+def check_restored(model: SentenceTransformer, recipe: Recipe) -> None:
+    """Say how many layers the recipe restores, or that it can restore none.
+
+    Raises:
+        InputError: All layers would be frozen or restored, so nothing would be learned.
+    """
+    share = recipe.training.restored_layers
+    if not share:
+        return
+    count, total = count_restored(model, share)
+    if not count:
+        found = "has one layer" if total else "has layers of a kind that is not known"
+        log.warning("restored_layers %g: this backbone %s, so none is restored", share, found)
+    elif count + recipe.backbone.layers_frozen >= total:
+        raise InputError(
+            f"restored_layers {share:g} gives {count} of {total} layers the backbone's weights back, and "
+            f"frozen_layers {recipe.backbone.layers_frozen} trains none of the rest; lower one of them"
+        )
+    else:
+        log.info("the %d highest of %d layers get the backbone's weights back after training", count, total)
+
+
+def merge_details(model: SentenceTransformer, restored: float, share: float) -> dict[str, Any]:
+    """Return what a report says of the backbone in the final weights; nothing where there is none of it."""
+    count, total = count_restored(model, restored) if restored else (0, 0)
+    found = {"share": share} | ({"restored_layers": count, "layers": total} if count else {})
+    return {"merge": found} if share or count else {}
+
+
+def snapshot(model: SentenceTransformer, restored_layers: float = 0.0) -> Snapshot:
     """Return copies of the floating-point weights of an untouched model, for `blend`.
 
-    On the CPU, where they take nothing from the training. Of a model with adapters, whose backbone is what
-    they are added to, only the adapters of the restored layers.
+    They are on the CPU, where they take no memory from the training.
 
     Args:
         model: Before it is trained.
-        restored_layers: This share of the layers, the highest ones, and what comes after them are restored.
-            None are where it is not known what the layers are, and a line says so.
+        restored_layers: This share of the layers, the highest ones, and all that comes after them are
+            restored; see `count_restored`.
     """
-    restored = _upper_weights(model, restored_layers) if restored_layers else frozenset()
+    upper = _upper_weights(model, restored_layers) if restored_layers else frozenset()
     adapted = has_adapters(model)
     weights = {
         name: value.detach().to("cpu", copy=True)
         for name, value in model.named_parameters()
-        if value.is_floating_point() and (name in restored if adapted else True)
+        if value.is_floating_point() and (not adapted or (name in upper and value.requires_grad))
     }
-    return Backbone(weights, restored)
+    return Snapshot(weights, upper & weights.keys())
 
 
 @torch.no_grad()
-def blend(model: SentenceTransformer, backbone: Backbone, share: float) -> None:
+def blend(model: SentenceTransformer, backbone: Snapshot, share: float) -> None:
     """Move the weights of `model` towards those of its backbone: (1 - share)·tuned + share·backbone.
 
     Those of layers that are restored become the backbone's.
@@ -67,14 +110,14 @@ def blend(model: SentenceTransformer, backbone: Backbone, share: float) -> None:
         share = 0.0
     # Names each tensor once; a state dict lists tied ones (T5's two token embeddings) under both names.
     for name, weights in model.named_parameters():
-        if name in backbone.restored and name in backbone.weights:
+        if name in backbone.restored:
             weights.copy_(backbone.weights[name])
         elif share and weights.is_floating_point():
             weights.lerp_(backbone.weights[name].to(weights), share)
 
 
 @contextmanager
-def blended(model: SentenceTransformer, backbone: Backbone, share: float) -> Iterator[None]:
+def blended(model: SentenceTransformer, backbone: Snapshot, share: float) -> Iterator[None]:
     """Blend a model for the length of a block; afterwards its weights are the same, to the last bit."""
     if not share and not backbone.restored:
         yield
@@ -90,13 +133,27 @@ def blended(model: SentenceTransformer, backbone: Backbone, share: float) -> Ite
                 weights.copy_(tuned[name])
 
 
+def _count(share: float, total: int) -> tuple[int, int]:
+    """Return how many of `total` layers a share above 0 restores, and `total`."""
+    return max(min(max(round(share * total), 1), total - 1), 0), total
+
+
 def _upper_weights(model: SentenceTransformer, share: float) -> frozenset[str]:
-    """Return the names of the weights of this share of the layers, the highest ones, and of what follows."""
-    layers, after = layers_and_after(model)
-    count = min(round(share * len(layers)), len(layers) - 1)  # one layer at least keeps what it learns
-    if not layers:
-        say_once("restored_layers: it is not known what the layers of this backbone are, so none is restored")
-    if count < 1:
+    """Return the names of the weights of this share of the layers, the highest ones, and all after them."""
+    if not count_restored(model, share)[0]:
         return frozenset()
-    own = {weights for module in (*layers[-count:], *after) for weights in module.parameters()}
+    modules = _after_transformers(model)
+    for transformer in transformers_of(model):
+        layers, after = layers_and_after(transformer)
+        count, total = _count(share, len(layers))
+        modules += [*layers[total - count :], *after]
+    own = {weights for module in modules for weights in module.parameters()}
     return frozenset(name for name, weights in model.named_parameters() if weights in own)
+
+
+def _after_transformers(model: SentenceTransformer) -> list[nn.Module]:
+    """Return the modules of a model that come after those which read texts, such as a projection."""
+    first, router = input_modules(model), router_of(model)
+    routes: Any = [] if router is None else router.sub_modules.values()
+    modules = [*model, *(module for route in routes for module in route)]
+    return [module for module in modules if module is not router and not any(module is one for one in first)]

@@ -53,7 +53,7 @@ from angle_train.training.arguments import (
 )
 from angle_train.training.choosing import Columns
 from angle_train.training.frozen import computed_once, freeze_layers
-from angle_train.training.merging import Backbone, blended
+from angle_train.training.merging import Snapshot, blended
 from angle_train.training.processes import any_process, is_first, process_count, process_number, rank_zero
 from angle_train.training.watch import (
     METRIC,
@@ -126,12 +126,13 @@ class DevEvaluator(BaseEvaluator):
         start: Mean figure of the untouched model.
         notes: File that keeps the columns of the sets, so that a run that was cut off has those measured
             before.
-        share: Share of the backbone that is mixed in for it; where it is above 0, the attribute `backbone`
-            must be its weights, see `merging.snapshot`.
+        share: Share of the backbone that is mixed in for it.
         told: Called in rank zero with the step and the columns of each evaluation.
         beside: Further sets to measure, behind the dev sets; they do not count in the figure.
 
     Attributes:
+        backbone: What is mixed in, see `merging.snapshot`; to be set where there is a share or layers are
+            restored.
         vectors: What weights that may be taken, the best and the last, made of the texts of the sets.
         figure: What the mean figure is called.
     """
@@ -150,7 +151,7 @@ class DevEvaluator(BaseEvaluator):
         self.primary_metric = METRIC
         self.figure = name_of_figure(sets)
         self.start = start
-        self.backbone = Backbone()
+        self.backbone = Snapshot()
         self._sets = sets
         self._measured = [*sets, *beside]
         self._notes = notes

@@ -26,13 +26,13 @@ def start(rows, tmp_path, tiny_model_dir, monkeypatch):
     """Fit with some recipe keys, without the page; returns the directory and report.json."""
     monkeypatch.setattr(fit_module, "write_fit_page", lambda *_: None)
 
-    def run(backbone=tiny_model_dir, *, by_parts=False, **values):
+    def run(backbone=tiny_model_dir, *, by_parts=False, name="out", **values):
         # It learns from what measures it, so that the tuned weights are better, and kept.
         parts = {"train": rows[:64] + now(rows[:64]) * by_parts, "dev": rows[:48], "test": rows[16:64]}
         train, dev, test = (write(tmp_path / f"{name}.jsonl", part) for name, part in parts.items())
         sources = {"dev": (), "human": [dev]} if by_parts else {"dev": [dev]}
-        fit(run_of(backbone, tmp_path / "out", train, FAST | values, test=[test], **sources))
-        return tmp_path / "out", json.loads((tmp_path / "out" / "report.json").read_text())
+        fit(run_of(backbone, tmp_path / name, train, FAST | values, test=[test], **sources))
+        return tmp_path / name, json.loads((tmp_path / name / "report.json").read_text())
 
     return run
 
@@ -106,8 +106,22 @@ def test_restored_layers_are_the_backbones_in_what_is_saved_and_in_the_figures(
     assert not any(".layer.1." in name for name in changed)
     model = SentenceTransformer(str(tuned_weights(out)), device="cpu")
     assert score(model, rows[16:64]) == pytest.approx(reported(report, "test"), abs=1e-6)
+    merged = {"share": given.get("average_with_backbone", 0.0), "restored_layers": 1, "layers": 2}
+    assert report["details"]["merge"] == merged
     if not by_parts:
         assert score(model, rows[:48]) == pytest.approx(report["dev_after"], abs=1e-6)
+
+
+def test_parts_held_out_are_measured_with_the_layers_restored(start, two_parts):
+    """The training is the same; what chooses its length is measured with other weights."""
+    given = {"loss": "papers", "epochs": 4, "learning_rate": 5e-3, "by_parts": True}
+    _, as_trained = start(**given)
+    _, report = start(name="restored", restored_layers=0.5, **given)
+    curve, other = (found["details"]["folds"]["curve"] for found in (as_trained, report))
+    assert len(curve) == len(other)
+    assert all(abs(a - b) > 1e-4 for a, b in zip(curve, other, strict=True))
+    assert report["details"]["merge"] == {"share": 0.0, "restored_layers": 1, "layers": 2}
+    assert "merge" not in as_trained["details"]
 
 
 def test_the_backbone_that_is_kept_reads_as_many_tokens_as_the_one_that_was_measured(start, rows):

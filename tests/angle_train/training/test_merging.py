@@ -2,12 +2,21 @@
 
 import pytest
 import torch
+from sentence_transformers.base.modules import Dense
 from tiny_backbones import checkpoint
 
+from angle_data.errors import InputError
 from angle_train.model.adapters import add_adapters
-from angle_train.model.load import load_backbone, say_once
-from angle_train.recipe import BackboneConfig
-from angle_train.training.merging import blend, blended, snapshot
+from angle_train.model.load import load_backbone
+from angle_train.recipe import BackboneConfig, Recipe
+from angle_train.training.merging import (
+    blend,
+    blended,
+    check_restored,
+    count_restored,
+    merge_details,
+    snapshot,
+)
 
 TEXTS = ["the node failed", "disk full"]
 
@@ -72,31 +81,82 @@ def test_the_upper_layers_become_the_backbones_and_the_others_are_mixed(tmp_path
 @pytest.mark.parametrize("family", ["bert", "modernbert", "llama"])
 def test_what_comes_after_the_layers_is_restored_with_them(tmp_path, family):
     model = load_backbone(str(checkpoint(family, tmp_path / "model")), device="cpu")
+    model.append(Dense(model.get_embedding_dimension(), 4))
     restored = snapshot(model, 0.34).restored
     last = {name for name in restored if f"layer{'' if family == 'bert' else 's'}.2." in name}
-    after = {"bert": "pooler", "modernbert": "final_norm", "llama": "norm"}[family]
     assert last
-    assert all(name.split("model.", 1)[1].startswith(after) for name in restored - last)
-    assert restored - last or family == "bert"  # which may have been loaded without its pooler
+    assert {name for name in restored if name.startswith("2.linear.")}
+    after = {"bert": "pooler", "modernbert": "final_norm", "llama": "norm"}[family]
+    rest = {name.split("model.", 1)[1] for name in restored - last if not name.startswith("2.linear.")}
+    assert {name.split(".")[0] for name in rest} == ({after} if after in dir(model[0].model) else set())
 
 
-def test_a_share_of_the_layers_is_rounded_and_one_is_left(tmp_path, caplog):
+@pytest.mark.parametrize(
+    ("share", "layers"), [(0.05, {"2"}), (0.34, {"2"}), (0.6, {"1", "2"}), (0.99, {"1", "2"})]
+)
+def test_a_share_of_the_layers_is_rounded_to_one_at_least_and_one_is_left(tmp_path, share, layers):
     model = load_backbone(str(checkpoint("bert", tmp_path / "model")), device="cpu")
-    caplog.clear()  # of what is said of the checkpoint where an earlier test left the level at INFO
-    for share, layers in ((0.0, set()), (0.16, set()), (0.34, {"2"}), (0.67, {"1", "2"}), (0.99, {"1", "2"})):
-        restored = snapshot(model, share).restored
-        assert {name.split(".layer.")[1][0] for name in restored if ".layer." in name} == layers
-    assert not caplog.records
+    restored = snapshot(model, share).restored
+    assert {name.split(".layer.")[1][0] for name in restored if ".layer." in name} == layers
+    assert count_restored(model, share) == (len(layers), 3)
 
 
-def test_layers_that_are_not_known_are_not_restored_and_a_line_says_so(tiny_model, caplog):
-    say_once.cache_clear()
-    tiny_model.transformers_model.encoder.layer = torch.nn.Identity()
+def test_without_a_share_no_layer_is_restored(tiny_model):
+    assert snapshot(tiny_model).restored == frozenset()
+    assert merge_details(tiny_model, 0.0, 0.0) == {}
+    assert merge_details(tiny_model, 0.0, 0.2) == {"merge": {"share": 0.2}}
+    assert merge_details(tiny_model, 0.5, 0.0) == {"merge": {"share": 0.0, "restored_layers": 1, "layers": 2}}
+
+
+def test_of_a_model_with_adapters_only_those_of_the_restored_layers_are_copied(tiny_model):
+    add_adapters(tiny_model, BackboneConfig(lora_rank=4, lora_targets="all"))
+    assert snapshot(tiny_model).weights == {}
+    backbone = snapshot(tiny_model, 0.5)
+    assert backbone.weights.keys() == backbone.restored
+    assert all("lora_" in name and ".layer.1." in name for name in backbone.restored)
+    assert backbone.restored
+
+
+def test_quantized_weights_of_restored_layers_are_left(tiny_model):
+    packed = torch.nn.Parameter(torch.zeros(4, dtype=torch.uint8), requires_grad=False)
+    tiny_model.transformers_model.encoder.layer[1].output.dense.weight = packed
+    backbone = snapshot(tiny_model, 0.5)
+    assert backbone.restored
+    blend(tiny_model, backbone, 0.5)
+    assert packed.equal(torch.zeros(4, dtype=torch.uint8))
+
+
+def recipe(**values):
+    return Recipe().with_overrides(values)
+
+
+def test_what_is_restored_is_said_before_anything_trains(tiny_model, caplog):
     with caplog.at_level("INFO", logger="angle"):
-        backbone = snapshot(tiny_model, 0.34)
+        check_restored(tiny_model, recipe())
+        assert not caplog.records
+        check_restored(tiny_model, recipe(restored_layers=0.5))
+    assert caplog.messages == ["the 1 highest of 2 layers get the backbone's weights back after training"]
+
+
+@pytest.mark.parametrize(
+    ("layers", "said"), [(torch.nn.Identity(), "layers of a kind that is not known"), (None, "one layer")]
+)
+def test_where_no_layer_can_be_restored_a_line_says_so(tiny_model, caplog, layers, said):
+    encoder = tiny_model.transformers_model.encoder
+    encoder.layer = layers or encoder.layer[:1]
+    check_restored(tiny_model, recipe(restored_layers=0.5))
+    assert caplog.messages == [f"restored_layers 0.5: this backbone has {said}, so none is restored"]
+    backbone = snapshot(tiny_model, 0.5)
     assert backbone.restored == frozenset()
     assert backbone.weights
-    assert "it is not known what the layers of this backbone are, so none is restored" in caplog.text
+
+
+def test_layers_that_are_all_frozen_or_restored_are_refused(tiny_model):
+    with pytest.raises(
+        InputError, match=r"gives 1 of 2 layers the .* frozen_layers 1 trains none of the rest"
+    ):
+        check_restored(tiny_model, recipe(restored_layers=0.5, frozen_layers=1))
+    check_restored(tiny_model, recipe(restored_layers=0.5, frozen_layers="embeddings"))
 
 
 def test_tied_weights_are_blended_once():
