@@ -35,7 +35,7 @@ from angle_train.given import (
     split_values,
     warn_of_nothing_kept,
 )
-from angle_train.keywords import FitKeywords, PathLike, TrainKeywords, check_train_keywords
+from angle_train.keywords import FitKeywords, PathLike, TrainKeywords, check_train_keywords, rename_merge_back
 from angle_train.options import FitOptions
 from angle_train.recipe import ARGS
 
@@ -259,11 +259,10 @@ def fit(
 
 def _take_values(options: dict[str, Any]) -> dict[str, Any]:
     """Take what is the recipe's out of the options of `fit`: values by their keys, and training arguments."""
-    from angle_train.recipe import MERGE_BACK, SECTIONS
+    from angle_train.recipe import SECTIONS
     from angle_train.training.passed import read_arguments, with_arguments
 
-    if "merge_back" in options:
-        options[MERGE_BACK] = options.pop("merge_back")
+    rename_merge_back(options)
     keys = [field.name for section in SECTIONS.values() for field in fields(section)]
     values = {key: options.pop(key) for key in keys if key in options}
     passed = read_arguments(options.pop(ARGS, None))
@@ -400,12 +399,13 @@ def _measured(given: dict[str, Any], pairs: Any, folder: Path, begun: float) -> 
     base = given["baseline"]
     check_inputs([pairs], [], [*given["model"], *([base] if base else [])])
     given["pairs"] = sources(pairs, folder, "pairs")
+    if pairs is not None and not given["pairs"]:
+        raise InputError("pairs: got an empty list; give at least two scored pairs")
     given["judged"] = one_judged(given["judged"], folder)
     tasks = _tasks(given)
     source = Source(given["data_dir"])
     found = measure(given["model"], tasks, source, base, given["device"], role_prompts(given))
-    kept = {name: place for name, place in found.models.items() if folder not in Path(place).parents}
-    found = replace(found, models=kept)
+    found = replace(found, models={n: p for n, p in found.models.items() if folder not in Path(p).parents})
     if given["report"]:
         given |= {"task": list(tasks)} if given["task"] else {}
         from angle_train.report.eval_page import write_eval_page

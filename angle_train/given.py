@@ -59,6 +59,9 @@ def given_pairs(data: Any, dev: Any, test: Any, options: dict[str, Any]) -> dict
     given["dev"] = splits.dev if dev is None else with_names(dev)
     given["test"] = splits.test if test is None else with_names(test)
     given |= {name: with_names(options.pop(name, None)) for name in ("keep", "guard", "teacher_pairs")}
+    for name in ("dev", "test"):
+        if isinstance(given[name], list | tuple) and not given[name]:
+            raise InputError(f"{name}: got an empty list; give scored pairs, or leave it out")
     if all(given[name] is None for name in ("data", "human", "teacher_pairs")):
         raise InputError("nothing to train on: give --data, --human, or --teacher with --teacher-pairs")
     return given

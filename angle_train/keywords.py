@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
 
 from angle_data.calling.notebook import check_names
-from angle_train.recipe import SECTIONS, AngleMode, LabelKind, Pooling, Recipe
+from angle_data.errors import InputError
+from angle_train.recipe import MERGE_BACK, SECTIONS, AngleMode, LabelKind, Pooling, Recipe
 
 if TYPE_CHECKING:
     from transformers import TrainerCallback, TrainingArguments
@@ -98,6 +99,16 @@ class TrainKeywords(RecipeKeywords, total=False):
     scale: str | None
     device: str | None
     overwrite: bool
+
+
+def rename_merge_back(options: dict[str, Any]) -> None:
+    """Give the option `merge_back` of `fit` the recipe's name for it; an InputError where both are given."""
+    if "merge_back" not in options:
+        return
+    share = options.pop("merge_back")
+    if share is not None and options.get(MERGE_BACK) is not None:
+        raise InputError(f"{MERGE_BACK} is given twice: leave out merge_back or {MERGE_BACK}")
+    options.setdefault(MERGE_BACK, share)
 
 
 def check_train_keywords(given: Mapping[str, Any]) -> None:

@@ -190,7 +190,8 @@ def status(config: StatusConfig) -> tuple[dict[str, Any], str]:
     Example: angle-data status
     """
     found = _open(config.project).status()
-    return {"parts": dict(found.rows), "usd": found.usd, "next": found.next}, str(found)
+    parts = [{"part": name, "says": said} for name, said in found.rows]  # a name may stand more than once
+    return {"parts": parts, "usd": found.usd, "next": found.next}, str(found)
 
 
 def _open(folder: Path) -> Project:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from angle_data.console import at_level
 from angle_data.errors import InputError, MissingExtraError
-from angle_data.jsonl import loads
+from angle_data.jsonl import loads, write_json
 from angle_train.model.adapters import (
     add_adapters,
     copy_adapters,
@@ -110,6 +110,10 @@ def kept_in(folder: Path, model: SentenceTransformer) -> str:
     new = folder / "in-memory"
     shutil.rmtree(new, ignore_errors=True)
     save_model(model, new)
+    for tokenizer in new.rglob("tokenizer.json"):
+        # Encoding leaves its truncation and padding there, and every call sets both again.
+        content = loads(tokenizer.read_text(encoding="utf-8"))
+        write_json(tokenizer, content | {"truncation": None, "padding": None})
     place = folder / backbone_identity(str(new)).replace("@", "-")
     if place.is_dir():
         shutil.rmtree(new)

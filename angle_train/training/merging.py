@@ -69,7 +69,7 @@ def check_restored(model: SentenceTransformer, recipe: Recipe) -> None:
             f"frozen_layers {recipe.backbone.layers_frozen} trains none of the rest; lower one of them"
         )
     else:
-        log.info("the %d highest of %d layers get the backbone's weights back after training", count, total)
+        log.info("layers that are the backbone's again in every figure: the %d highest of %d", count, total)
 
 
 def merge_details(model: SentenceTransformer, restored: float, share: float) -> dict[str, Any]:

@@ -2,14 +2,18 @@
 
 import asyncio
 import json
+from pathlib import Path
 
+import numpy as np
 import pytest
 from datasets import Dataset
 from report_examples import Tags
+from sentence_transformers import SentenceTransformer
 from train_runs import now
 
 from angle_data.errors import InputError
 from angle_train import evaluate, fit
+from angle_train.model.load import kept_in
 
 FAST = {"loss": "papers", "epochs": 2, "batch_size": 16, "learning_rate": 1e-3, "evals_per_epoch": 1}
 
@@ -126,6 +130,20 @@ def test_what_cannot_be_measured_is_named(options, kind, said, tiny_model_dir, r
         evaluate(tiny_model_dir, pairs=rows[:30], **options)
 
 
+def test_lists_without_pairs_are_refused_by_name(tiny_model_dir, rows, tmp_path):
+    with pytest.raises(InputError, match="pairs: got an empty list; give at least two scored pairs"):
+        evaluate(tiny_model_dir, pairs=[])
+    for name in ("dev", "test"):
+        with pytest.raises(InputError, match=f"{name}: got an empty list; give scored pairs, or leave"):
+            fit(rows, backbone=tiny_model_dir, out=tmp_path / "out", **{name: []})
+
+
+def test_a_share_of_the_backbone_that_is_given_twice_is_refused(tiny_model_dir, rows, tmp_path):
+    given = {"backbone": tiny_model_dir, "out": tmp_path / "out", "average_with_backbone": 0.2}
+    with pytest.raises(InputError, match="given twice: leave out merge_back or average_with_backbone"):
+        fit(rows, merge_back=0.1, **given)
+
+
 def test_a_model_in_memory_is_measured_as_its_folder_is(tiny_model, tiny_model_dir, rows):
     found = evaluate([tiny_model, tiny_model_dir], pairs=rows[:30], baseline=tiny_model_dir, device="cpu")
     figures = [row["score"] for row in found.figures if row["model"] != "word overlap"]
@@ -136,6 +154,17 @@ def test_a_model_in_memory_is_measured_as_its_folder_is(tiny_model, tiny_model_d
     assert list(found.evaluation.models.values()) == [str(tiny_model_dir)]
     with pytest.raises(InputError, match="int is neither a path nor a name"):
         evaluate(7, pairs=rows)
+
+
+def test_a_model_in_memory_is_the_same_once_it_has_encoded(tiny_model, tmp_path):
+    """Encoding sets truncation and padding of its tokenizer, and every call sets them again."""
+    first = kept_in(tmp_path / "first", tiny_model)
+    tiny_model.encode(["a text", "and a longer one"])
+    again = kept_in(tmp_path / "again", tiny_model)
+    assert Path(first).name == Path(again).name
+    texts = ["a text", "a text that is longer"]
+    opened = SentenceTransformer(first, device="cpu")
+    np.testing.assert_allclose(opened.encode(texts), tiny_model.encode(texts), atol=1e-6)
 
 
 def test_a_model_in_memory_is_fitted_and_stays_as_it_was(tiny_model, tiny_model_dir, rows, tmp_path):

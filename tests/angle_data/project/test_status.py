@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 from fake_openai import FakeOpenAI
+from programs import run_here
 from test_docs_commands import reply
 
 from angle_data import Project
+from angle_data.cli import main
 from angle_data.look.grade import finish_grading
 from angle_data.project.steps import steps_of
 
@@ -206,3 +208,15 @@ def test_a_request_that_failed_got_no_answer_and_says_nothing_of_the_model(proje
     assert "no reply there was of use" not in said
     run.write_text(json.dumps(found | {"counts": found["counts"] | counts | {"unanswered": 4}}))
     assert "runs/structured; no reply there was of use" in str(project.status())
+
+
+def test_the_json_of_status_has_every_row(project, monkeypatch):
+    path = project.folder / "angle.toml"
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace('model = "writer"', 'model = ""'), encoding="utf-8")
+    found = Project(project.folder).status()
+    names = [name for name, _ in found.rows]
+    assert len(names) > len(set(names))
+    monkeypatch.chdir(project.folder)
+    parts = json.loads(run_here(main, "status", "--json").stdout)["parts"]
+    assert [(part["part"], part["says"]) for part in parts] == [*found.rows]

@@ -135,7 +135,7 @@ def test_what_is_restored_is_said_before_anything_trains(tiny_model, caplog):
         check_restored(tiny_model, recipe())
         assert not caplog.records
         check_restored(tiny_model, recipe(restored_layers=0.5))
-    assert caplog.messages == ["the 1 highest of 2 layers get the backbone's weights back after training"]
+    assert caplog.messages == ["layers that are the backbone's again in every figure: the 1 highest of 2"]
 
 
 @pytest.mark.parametrize(
