@@ -330,7 +330,7 @@ def train(
             number; a model in memory then has its former weights.
         MissingExtraError: torch or sentence-transformers is not installed.
         TypeError: There is no such keyword.
-        KeyboardInterrupt: Ctrl-C; with `out` the same call goes on.
+        KeyboardInterrupt: Ctrl-C; with `out` the same call goes on, with a model in memory loaded again.
     """
     from angle_train.model.load import check_training_extra
 

@@ -43,6 +43,8 @@ _CONFIGS: dict[str, type[Any]] = {
 }
 OF_OTHER_PROGRAMS = {"fit": "angle_train.given:look_at_section"}
 """Sections of another program -> "module:function": options and place in, errors and files read out."""
+_WRITE_FILES = ("mine", "grade")
+"""Commands that write a file; the others write a folder."""
 _WHO_ANSWERS = {"model", "engine", "checkpoint", "base_url", "api_key_env", "header", "replies"}
 """Options without which nobody knows whether a model or its key is there."""
 
@@ -123,7 +125,7 @@ def _look(step: Step, written: set[Path]) -> tuple[AnnotatorSpec | None, list[An
     config = _CONFIGS[step.command]
     given = with_defaults(COMMANDS[step.command], step.options)
     wrong = wrong_values(config, given)
-    known: list[AngleError] = [*wrong.values(), *_missing(step.reads, written)]
+    known: list[AngleError] = [*wrong.values(), *_no_place(step), *_missing(step.reads, written)]
     if wrong.keys() & _WHO_ANSWERS:
         return None, known
     defaults = with_defaults(COMMANDS[step.command], {})
@@ -150,6 +152,16 @@ def _look(step: Step, written: set[Path]) -> tuple[AnnotatorSpec | None, list[An
     if spec is not None and spec.paid and not read_run_file(step.out).get("finished"):
         found += errors_of([partial(service_headers, spec)])  # where a key is missing
     return spec, found
+
+
+def _no_place(step: Step) -> list[InputError]:
+    """Return an error where a file stands in the place of the folder that a step writes, or above it."""
+    folder = step.out.parent if step.command in _WRITE_FILES else step.out
+    there = next((path for path in (folder, *folder.parents) if os.path.lexists(path)), folder)
+    if there.is_dir() or not os.path.lexists(there):
+        return []
+    which = "is" if there == step.out else f"is below {there},"
+    return [InputError(f"out: {step.out} {which} a file or a link to nothing; give another place")]
 
 
 def _missing(files: Iterable[tuple[str, str]], written: Collection[Path]) -> list[InputError]:

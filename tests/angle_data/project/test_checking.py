@@ -67,6 +67,9 @@ def edited(project, old, new):
         ('scores = ["runs/grades"]', 'scores = ["runs/grade"]', "[ensemble] scores: runs/grade is not there"),
         ('text-field = "note"', 'text-field = "nosuch"', "[llm-label.structured] "),
         ('model = "reader"', 'model = "reader"\nengine = "magic"', "[llm-score] unknown engine 'magic'"),
+        ('out = "runs/pairs"', 'out = "angle.toml/pairs"', "[ensemble] out: angle.toml/pairs is below"),
+        ('out = "runs/grades"', 'out = "angle.toml"', "[llm-score] out: angle.toml is a file or"),
+        ('out = "grades.csv"', 'out = "angle.toml/g.csv"', "[grade] out: angle.toml/g.csv is below"),
     ],
 )  # fmt: skip
 def test_a_wrong_value_of_a_later_step_stops_before_the_first_request(server, old, new, said):
