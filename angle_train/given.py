@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import MISSING, asdict, fields
@@ -59,9 +60,9 @@ def given_pairs(data: Any, dev: Any, test: Any, options: dict[str, Any]) -> dict
     given["dev"] = splits.dev if dev is None else with_names(dev)
     given["test"] = splits.test if test is None else with_names(test)
     given |= {name: with_names(options.pop(name, None)) for name in ("keep", "guard", "teacher_pairs")}
-    for name in ("dev", "test"):
-        if isinstance(given[name], list | tuple) and not given[name]:
-            raise InputError(f"{name}: got an empty list; give scored pairs, or leave it out")
+    for name, value in given.items():
+        if isinstance(value, list | tuple) and not value:
+            raise InputError(f"{name}: got an empty list; give pairs or texts, or leave it out")
     if all(given[name] is None for name in ("data", "human", "teacher_pairs")):
         raise InputError("nothing to train on: give --data, --human, or --teacher with --teacher-pairs")
     return given
@@ -92,8 +93,6 @@ def checked_backbone(backbone: Any, given: Mapping[str, Any], teacher: str | Non
     check_inputs(pairs, [name] if name else [], [teacher] if teacher else [], texts)
     check_out(out)
     if in_memory:
-        from angle_train.model.load import kept_in
-
         return kept_in(out / HIDDEN, backbone)
     return name
 
@@ -107,9 +106,34 @@ def paths_of_models(value: Any, folder: Path) -> list[str]:
 def _model_of(model: Any, folder: Path) -> str:
     if not hasattr(model, "save_pretrained"):
         return several(model)[0]
-    from angle_train.model.load import kept_in
-
     return kept_in(folder, model)
+
+
+def kept_in(folder: Path, model: Any) -> str:
+    """Save a model in memory under `folder` and return where; equal models are saved once.
+
+    The truncation and padding that its last call left in the tokenizer of a transformer are not kept: the
+    next call sets them again. A static model reads by its own.
+    """
+    from tokenizers import Tokenizer
+
+    from angle_train.model.load import backbone_identity, save_model
+
+    new = folder / "in-memory"
+    shutil.rmtree(new, ignore_errors=True)
+    save_model(model, new)
+    for config in new.rglob("config.json"):  # which a static model lacks
+        if (file := config.with_name("tokenizer.json")).is_file():
+            tokenizer = Tokenizer.from_file(str(file))
+            tokenizer.no_truncation()
+            tokenizer.no_padding()
+            tokenizer.save(str(file))
+    place = folder / backbone_identity(str(new)).replace("@", "-")
+    if place.is_dir():
+        shutil.rmtree(new)
+    else:
+        new.rename(place)
+    return str(place)
 
 
 def check_inputs(

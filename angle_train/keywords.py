@@ -36,7 +36,6 @@ class RecipeKeywords(TypedDict, total=False):
     negative_score: float | None
     transitive: bool | None
     isp: Literal["groups", "equal", "none"] | None
-    keep_weight: float | None
     matryoshka_dims: Sequence[int] | None
     pooling: Pooling | None
     frozen_layers: int | Literal["embeddings"] | None
@@ -65,6 +64,7 @@ class RecipeKeywords(TypedDict, total=False):
 class FitKeywords(RecipeKeywords, total=False):
     """What `fit` takes beside its named arguments: the command's other options, and values of the recipe."""
 
+    keep_weight: float | None
     average_with_backbone: float | None
     restored_layers: float | None
     keep_general: bool | None
@@ -108,7 +108,8 @@ def rename_merge_back(options: dict[str, Any]) -> None:
     share = options.pop("merge_back")
     if share is not None and options.get(MERGE_BACK) is not None:
         raise InputError(f"{MERGE_BACK} is given twice: leave out merge_back or {MERGE_BACK}")
-    options.setdefault(MERGE_BACK, share)
+    if share is not None:
+        options[MERGE_BACK] = share
 
 
 def check_train_keywords(given: Mapping[str, Any]) -> None:

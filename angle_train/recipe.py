@@ -332,7 +332,7 @@ def _problem(details: Sequence[Mapping[str, Any]]) -> str:
     *sections, key = place = [str(part) for part in detail["loc"][:2]] or [""]
     if detail["type"] == "unexpected_keyword_argument":
         if key in _SECTION_OF:
-            return f"{key} stands below [{_SECTION_OF[key]}]; move it there"
+            return f"{key} belongs under [{_SECTION_OF[key]}]; move it there"
         known = [f.name for f in fields(SECTIONS[sections[0]] if sections else Recipe)]
         return _unknown(key, known, f"[{sections[0]}] key" if sections else "section")
     said = " or ".join(each["msg"] for each in details).replace(" or Input should be", " or")

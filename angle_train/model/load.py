@@ -10,7 +10,6 @@ import importlib.util
 import logging
 import pickle
 import re
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -20,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from angle_data.console import at_level
 from angle_data.errors import InputError, MissingExtraError
-from angle_data.jsonl import loads, write_json
+from angle_data.jsonl import loads
 from angle_train.model.adapters import (
     add_adapters,
     copy_adapters,
@@ -103,23 +102,6 @@ def backbone_identity(id_or_path: str) -> str:
         base = loads((root / _ADAPTER_FILE).read_text(encoding="utf-8")).get("base_model_name_or_path")
         digest.update(backbone_identity(str(base)).encode())
     return f"{root.resolve().name}@{digest.hexdigest()[:12]}"
-
-
-def kept_in(folder: Path, model: SentenceTransformer) -> str:
-    """Save a model in memory under `folder` and return where; equal models are saved once."""
-    new = folder / "in-memory"
-    shutil.rmtree(new, ignore_errors=True)
-    save_model(model, new)
-    for tokenizer in new.rglob("tokenizer.json"):
-        # Encoding leaves its truncation and padding there, and every call sets both again.
-        content = loads(tokenizer.read_text(encoding="utf-8"))
-        write_json(tokenizer, content | {"truncation": None, "padding": None})
-    place = folder / backbone_identity(str(new)).replace("@", "-")
-    if place.is_dir():
-        shutil.rmtree(new)
-    else:
-        new.rename(place)
-    return str(place)
 
 
 def hub_id(id_or_path: str) -> str | None:

@@ -9,11 +9,16 @@ import pytest
 from datasets import Dataset
 from report_examples import Tags
 from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import StaticEmbedding
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import Whitespace
 from train_runs import now
 
 from angle_data.errors import InputError
 from angle_train import evaluate, fit
-from angle_train.model.load import kept_in
+from angle_train.given import kept_in
+from angle_train.keywords import rename_merge_back
 
 FAST = {"loss": "papers", "epochs": 2, "batch_size": 16, "learning_rate": 1e-3, "evals_per_epoch": 1}
 
@@ -133,15 +138,21 @@ def test_what_cannot_be_measured_is_named(options, kind, said, tiny_model_dir, r
 def test_lists_without_pairs_are_refused_by_name(tiny_model_dir, rows, tmp_path):
     with pytest.raises(InputError, match="pairs: got an empty list; give at least two scored pairs"):
         evaluate(tiny_model_dir, pairs=[])
-    for name in ("dev", "test"):
-        with pytest.raises(InputError, match=f"{name}: got an empty list; give scored pairs, or leave"):
-            fit(rows, backbone=tiny_model_dir, out=tmp_path / "out", **{name: []})
+    given = {"backbone": tiny_model_dir, "out": tmp_path / "out"}
+    for name in ("dev", "test", "human", "guard", "keep", "data"):
+        with pytest.raises(InputError, match=f"{name}: got an empty list; give pairs or texts, or leave"):
+            fit(**{"data": rows, **given, name: []})
 
 
 def test_a_share_of_the_backbone_that_is_given_twice_is_refused(tiny_model_dir, rows, tmp_path):
     given = {"backbone": tiny_model_dir, "out": tmp_path / "out", "average_with_backbone": 0.2}
     with pytest.raises(InputError, match="given twice: leave out merge_back or average_with_backbone"):
         fit(rows, merge_back=0.1, **given)
+    options = {"merge_back": 0.1, "average_with_backbone": None}
+    rename_merge_back(options)
+    assert options == {"average_with_backbone": 0.1}
+    rename_merge_back(options)
+    assert options == {"average_with_backbone": 0.1}
 
 
 def test_a_model_in_memory_is_measured_as_its_folder_is(tiny_model, tiny_model_dir, rows):
@@ -165,6 +176,16 @@ def test_a_model_in_memory_is_the_same_once_it_has_encoded(tiny_model, tmp_path)
     texts = ["a text", "a text that is longer"]
     opened = SentenceTransformer(first, device="cpu")
     np.testing.assert_allclose(opened.encode(texts), tiny_model.encode(texts), atol=1e-6)
+
+
+def test_a_static_model_in_memory_keeps_the_truncation_that_it_reads_by(tmp_path):
+    vocabulary = {"[UNK]": 0, "[PAD]": 1, "a": 2, "text": 3, "longer": 4}
+    tokenizer = Tokenizer(WordLevel(vocabulary, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = Whitespace()
+    tokenizer.enable_truncation(2)
+    model = SentenceTransformer(modules=[StaticEmbedding(tokenizer, embedding_dim=4)], device="cpu")
+    kept = SentenceTransformer(kept_in(tmp_path, model), device="cpu")
+    np.testing.assert_allclose(kept.encode(["a text longer"]), model.encode(["a text longer"]), atol=1e-6)
 
 
 def test_a_model_in_memory_is_fitted_and_stays_as_it_was(tiny_model, tiny_model_dir, rows, tmp_path):
