@@ -31,6 +31,7 @@ from angle_train.given import (
     one_judged,
     paths_of_models,
     read_section,
+    refuse_empty,
     several,
     split_values,
     warn_of_nothing_kept,
@@ -398,9 +399,8 @@ def _measured(given: dict[str, Any], pairs: Any, folder: Path, begun: float) -> 
 
     base = given["baseline"]
     check_inputs([pairs], [], [*given["model"], *([base] if base else [])])
+    refuse_empty("pairs", pairs)
     given["pairs"] = sources(pairs, folder, "pairs")
-    if pairs is not None and not given["pairs"]:
-        raise InputError("pairs: got an empty list; give at least two scored pairs")
     given["judged"] = one_judged(given["judged"], folder)
     tasks = _tasks(given)
     source = Source(given["data_dir"])

@@ -42,7 +42,7 @@ FREEZE_EMBEDDINGS = "freeze_embeddings"
 _FREEZES = f'{FREEZE_EMBEDDINGS} moved: frozen_layers = "embeddings" under [backbone] says so now'
 LATER_KEYS: Mapping[str, object] = {"restored_layers": 0.0}
 """Keys that recipes did not always have -> the value that held before, so that a run from then goes on."""
-_EVERY_RECIPE_HAS = "average_with_backbone"  # which tells them from other parts
+_EVERY_RECIPE_HAS = "average_with_backbone"  # fingerprints of other things, such as a teacher's, lack it
 _SECTIONS = ("objective", "backbone", "training")
 _CONSTANT = {"constant": "constant_with_warmup"}  # what `scheduler` called the library's second
 

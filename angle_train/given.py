@@ -61,11 +61,16 @@ def given_pairs(data: Any, dev: Any, test: Any, options: dict[str, Any]) -> dict
     given["test"] = splits.test if test is None else with_names(test)
     given |= {name: with_names(options.pop(name, None)) for name in ("keep", "guard", "teacher_pairs")}
     for name, value in given.items():
-        if isinstance(value, list | tuple) and not value:
-            raise InputError(f"{name}: got an empty list; give pairs or texts, or leave it out")
+        refuse_empty(name, value)
     if all(given[name] is None for name in ("data", "human", "teacher_pairs")):
         raise InputError("nothing to train on: give --data, --human, or --teacher with --teacher-pairs")
     return given
+
+
+def refuse_empty(name: str, value: Any) -> None:
+    """Raise an InputError for a list without items: what was to fill it found nothing."""
+    if isinstance(value, list | tuple) and not value:
+        raise InputError(f"{name}: got an empty list; give pairs or texts, or leave it out")
 
 
 def warn_of_nothing_kept(values: Mapping[str, Any], recipe: Recipe, keep: Any) -> None:
@@ -165,6 +170,7 @@ def check_inputs(
 
 def one_judged(value: Any, folder: Path) -> str | None:
     """Return where the pairs are that a language model graded, rows in memory in a file of `folder`."""
+    refuse_empty("judged", value)
     found = sources(value, folder, "judged")
     if len(found) > 1:
         raise InputError("give one --judged: the grades of several language models are on no common scale")

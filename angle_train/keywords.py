@@ -1,4 +1,4 @@
-"""The keywords of `fit` and `train`, typed, so that an editor completes them and a type checker reads them.
+"""The keywords of `fit` and `train`, typed for editors and type checkers, and the checks of their names.
 
 A test compares them with the recipe's own fields and with the options of `fit`.
 """
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
 
 from angle_data.calling.notebook import check_names
 from angle_data.errors import InputError
-from angle_train.recipe import MERGE_BACK, SECTIONS, AngleMode, LabelKind, Pooling, Recipe
+from angle_train.recipe import MERGE_BACK, AngleMode, LabelKind, Pooling, Recipe
 
 if TYPE_CHECKING:
     from transformers import TrainerCallback, TrainingArguments
@@ -119,7 +119,7 @@ def check_train_keywords(given: Mapping[str, Any]) -> None:
     refuse_dropped(given)
     known = TrainKeywords.__annotations__
     for name in given:
-        if name not in known and any(name in section.__dataclass_fields__ for section in SECTIONS.values()):
+        if name not in known and name in FitKeywords.__annotations__:
             raise TypeError(
                 f"train() has no option {name!r}, which is for fit: train keeps no other text, measures no "
                 "guard, and returns the weights that the training ends with"

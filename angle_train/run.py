@@ -408,7 +408,8 @@ def tune_by_parts(run: FitRun, model: SentenceTransformer, before: BaseFigures) 
     schedule = Schedule(run.recipe, len(run.data.train))
     step = schedule.step_at(cross.progress[cross.evaluation - 1])
     log.info("training on all %d pairs, up to step %d of %d", len(run.data.train), step, schedule.steps)
-    backbone = snapshot(model, run.recipe.training.restored_layers)
+    restored = run.recipe.training.restored_layers
+    backbone = snapshot(model, restored) if cross.share or restored else Snapshot()
     training = run.train(model, stop_at=step)
     rank_zero(blend)(model, backbone, cross.share)
     known = KnownVectors()
@@ -431,7 +432,7 @@ def tune_by_parts(run: FitRun, model: SentenceTransformer, before: BaseFigures) 
             "guards": as_details(Weighed(losses), guards.most),
             "choice": choice.to_dict(),
         }
-        | merge_details(model, run.recipe.training.restored_layers, cross.share),
+        | merge_details(model, restored, cross.share),
         HeldOut(pairs, untuned, cross.after),
         known,
     )

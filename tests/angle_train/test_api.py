@@ -136,8 +136,11 @@ def test_what_cannot_be_measured_is_named(options, kind, said, tiny_model_dir, r
 
 
 def test_lists_without_pairs_are_refused_by_name(tiny_model_dir, rows, tmp_path):
-    with pytest.raises(InputError, match="pairs: got an empty list; give at least two scored pairs"):
-        evaluate(tiny_model_dir, pairs=[])
+    for lists in ({"pairs": []}, {"pairs": rows[:30], "judged": []}):
+        with pytest.raises(
+            InputError, match=f"{[*lists][-1]}: got an empty list; give pairs or texts, or leave"
+        ):
+            evaluate(tiny_model_dir, **lists)
     given = {"backbone": tiny_model_dir, "out": tmp_path / "out"}
     for name in ("dev", "test", "human", "guard", "keep", "data"):
         with pytest.raises(InputError, match=f"{name}: got an empty list; give pairs or texts, or leave"):

@@ -276,7 +276,7 @@ FOR_FIT = {"average_with_backbone", "restored_layers", "guard_loss"}
 FOR_FIT |= {"keep_general", "keep_texts", "keep_weight"}
 
 
-@pytest.mark.parametrize("name", sorted(FOR_FIT))
+@pytest.mark.parametrize("name", [*sorted(FOR_FIT), "merge_back", "human"])
 def test_what_only_fit_does_is_refused(tiny_model, some, name):
     with pytest.raises(TypeError, match=f"no option '{name}', which is for fit: train keeps no other text"):
         train(tiny_model, some, **{name: 0.5})

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+import transformers
 from cut_runs import CutOff, cut_off
 from tiny_backbones import checkpoint
 from train_runs import run_of, state, tuned_weights, weights, write
@@ -14,7 +15,7 @@ from angle_train.model.load import load_backbone
 from angle_train.run import fit
 from angle_train.training import activations
 from angle_train.training.activations import ActivationFile
-from angle_train.training.frozen import check_frozen, computed_once, freeze_layers
+from angle_train.training.frozen import check_frozen, computed_once, freeze_layers, layers_and_after
 
 TEXTS = ["the node failed", "disk full", "a cable", "the api of the node is slow again today", "rain"]
 FAST = {"loss": "papers", "epochs": 3, "batch_size": 16, "learning_rate": 1e-3, "evals_per_epoch": 2}
@@ -224,3 +225,15 @@ def test_half_precision_is_kept_as_such(tmp_path):
         kept.put(b"1" * 16, torch.full((2, 4), 1.5))
         assert torch.equal(kept.get(b"1" * 16), torch.full((2, 4), 1.5, dtype=torch.bfloat16))
     assert (tmp_path / "0-bfloat16.bin").stat().st_size == 2 * 4 * 2
+
+
+@pytest.mark.parametrize("family", ["GPTNeoX", "Phi"])
+def test_the_last_norm_is_above_the_layers(family):
+    config = getattr(transformers, f"{family}Config")(
+        vocab_size=20, hidden_size=8, num_hidden_layers=2, num_attention_heads=2, intermediate_size=8
+    )
+    model = getattr(transformers, f"{family}Model")(config)
+    layers, after = layers_and_after(model)
+    assert len(layers) == 2
+    (norm,) = after
+    assert isinstance(norm, torch.nn.LayerNorm)
