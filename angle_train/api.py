@@ -24,6 +24,7 @@ from angle_data.calling.notebook import check_names
 from angle_data.calling.options import path_of
 from angle_data.calling.rows import sources
 from angle_data.errors import InputError
+from angle_train.data.forms import with_names
 from angle_train.given import (
     check_inputs,
     checked_backbone,
@@ -207,15 +208,12 @@ def fit(
         raise InputError(f"{missing[0]}: got None; give a path")
     from angle_train.dropped import refuse_dropped
     from angle_train.model.load import check_training_extra
-    from angle_train.recipe import Recipe
 
     options: dict[str, Any] = dict(keywords)
     refuse_dropped(options)
     check_names("fit", options, list(FitKeywords.__annotations__))
     options |= {name: several(options.get(name)) or None for name in ("dev_search", "test_search")}
     overrides = _take_values(options)
-    if recipe is not None and not isinstance(recipe, Recipe):
-        recipe = os.path.expanduser(recipe)
     check_training_extra("angle-train fit")
     out = path_of(out)
     given = given_pairs(data, dev, test, options)
@@ -360,8 +358,8 @@ def evaluate(
     The command `angle-train eval`.
 
     Args:
-        model: Directory or hub id, what `fit` returned, a model in memory, a file of vectors, or a list of
-            these.
+        model: Directory or hub id, what `fit` or `train` returned, a model in memory, a file of vectors, or a
+            list of these.
         pairs: Scored pairs, as for `fit`; either these, or `search`, or `task`.
         search: A folder in BEIR's layout, `hub:ID`, or a list of these; or the files `corpus`, `queries` and
             `qrels`.
@@ -379,6 +377,7 @@ def evaluate(
         TypeError: There is no such option.
     """
     begun = time.monotonic()
+    pairs = with_names(pairs, "pairs")
     check_names("evaluate", options, ["pairs", "search", "task", "baseline", *_EVAL_OPTIONS, *_SEARCH_FILES])
     given: dict[str, Any] = dict.fromkeys((*_EVAL_OPTIONS, *_SEARCH_FILES)) | options
     given |= {name: str(path_of(given[name])) for name in _SEARCH_FILES if given[name] is not None}

@@ -56,10 +56,10 @@ _DEVICES = ("cpu", "cuda", "mps")  # a run in several processes numbers its devi
 def given_pairs(data: Any, dev: Any, test: Any, options: dict[str, Any]) -> dict[str, Any]:
     """Return the pairs and texts that `fit` was given, by what they are for; takes them out of `options`."""
     splits = splits_in(data)
-    given = {"data": splits.train, "human": with_names(options.pop("human", None))}
-    given["dev"] = splits.dev if dev is None else with_names(dev)
-    given["test"] = splits.test if test is None else with_names(test)
-    given |= {name: with_names(options.pop(name, None)) for name in ("keep", "guard", "teacher_pairs")}
+    given = {"data": splits.train, "human": with_names(options.pop("human", None), "human")}
+    given["dev"] = splits.dev if dev is None else with_names(dev, "dev")
+    given["test"] = splits.test if test is None else with_names(test, "test")
+    given |= {name: with_names(options.pop(name, None), name) for name in ("keep", "guard", "teacher_pairs")}
     for name, value in given.items():
         refuse_empty(name, value)
     if all(given[name] is None for name in ("data", "human", "teacher_pairs")):
@@ -91,15 +91,13 @@ def checked_backbone(backbone: Any, given: Mapping[str, Any], teacher: str | Non
     """
     from angle_train.training.run_directory import HIDDEN, check_out
 
-    in_memory = hasattr(backbone, "save_pretrained")
-    name = "" if in_memory else several(backbone)[0]
+    in_memory = _in_memory(backbone)
+    name = several(backbone)[0] if in_memory is None else ""
     pairs = (value for option, value in given.items() if option not in _OF_TEXTS)
     texts = (given[option] for option in _OF_TEXTS)
     check_inputs(pairs, [name] if name else [], [teacher] if teacher else [], texts)
     check_out(out)
-    if in_memory:
-        return kept_in(out / HIDDEN, backbone)
-    return name
+    return name if in_memory is None else kept_in(out / HIDDEN, in_memory)
 
 
 def paths_of_models(value: Any, folder: Path) -> list[str]:
@@ -109,9 +107,15 @@ def paths_of_models(value: Any, folder: Path) -> list[str]:
 
 
 def _model_of(model: Any, folder: Path) -> str:
-    if not hasattr(model, "save_pretrained"):
-        return several(model)[0]
-    return kept_in(folder, model)
+    in_memory = _in_memory(model)
+    return several(model)[0] if in_memory is None else kept_in(folder, in_memory)
+
+
+def _in_memory(model: Any) -> Any:
+    """Return the model in memory that a caller gave, itself or as what `train` returned; None for a path."""
+    if is_path(model) or hasattr(model, "save_pretrained"):
+        return None if is_path(model) else model
+    return getattr(model, "model", None)
 
 
 def kept_in(folder: Path, model: Any) -> str:

@@ -165,7 +165,7 @@ def _job(asked: TrainCall, folder: Path) -> _Job:
     check_trackers(passed.trackers, asked.out or folder)
     given = splits_in(asked.pairs)
     scale = keywords.get("scale")
-    dev = with_names(asked.dev) if asked.dev is not None else None if asked.evaluator else given.dev
+    dev = with_names(asked.dev, "dev") if asked.dev is not None else None if asked.evaluator else given.dev
     files = sources(dev, folder, "dev")
     dev_sets = [load_pairs(file, "validation", scale, "dev") for file in files]
     keys = {"loss", *RecipeKeywords.__annotations__}
@@ -174,8 +174,6 @@ def _job(asked: TrainCall, folder: Path) -> _Job:
     if passed.max_steps is not None and values.get("epochs") is not None:
         raise InputError("epochs is given twice, as max_steps in args too; leave out one")
     name = keywords.get("recipe")
-    if name is not None and not isinstance(name, Recipe):
-        name = os.path.expanduser(name)
     if asked.loss is not None:
         rows = _as_data_set(given.train)
         if not len(rows):

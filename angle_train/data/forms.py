@@ -26,7 +26,7 @@ def splits_in(value: Any) -> GivenSplits:
     """
     if not isinstance(value, Mapping):
         return GivenSplits(with_names(value))
-    found = {_SPLITS[name]: with_names(part) for name, part in value.items() if name in _SPLITS}
+    found = {_SPLITS[name]: with_names(part, name) for name, part in value.items() if name in _SPLITS}
     if "train" not in found:
         raise InputError(
             f"data: a {type(value).__name__} without a split train, with {', '.join(map(str, value))}; give "
@@ -35,21 +35,25 @@ def splits_in(value: Any) -> GivenSplits:
     return GivenSplits(**found)
 
 
-def with_names(value: Any) -> Any:
+def with_names(value: Any, name: str = "data") -> Any:
     """Return rows that are tuples as dictionaries, and anything else as it is.
 
     Two texts and a number are a scored pair; two texts are a positive pair; more are an anchor, its positive
     and its negatives.
+
+    Args:
+        value: Pairs in any form.
+        name: What errors call them.
 
     Raises:
         InputError: A tuple is none of these.
     """
     if not isinstance(value, list | tuple) or not value or not isinstance(value[0], tuple):
         return value
-    return [_named(row, number) for number, row in enumerate(value, start=1)]
+    return [_named(row, f"{name}: item {number}") for number, row in enumerate(value, start=1)]
 
 
-def _named(row: Any, number: int) -> dict[str, Any]:
+def _named(row: Any, place: str) -> dict[str, Any]:
     if isinstance(row, tuple) and len(row) > 1:
         *texts, last = row
         if all(isinstance(text, str) for text in row):
@@ -58,6 +62,5 @@ def _named(row: Any, number: int) -> dict[str, Any]:
         if len(texts) == 2 and all(isinstance(text, str) for text in texts) and not isinstance(last, str):
             return {"text1": texts[0], "text2": texts[1], "score": last}
     raise InputError(
-        f"data: item {number} is {row!r:.80}; give (text, text, score), (text, text) or (anchor, positive, "
-        "negative, …)"
+        f"{place} is {row!r:.80}; give (text, text, score), (text, text) or (anchor, positive, negative, …)"
     )

@@ -16,7 +16,7 @@ from tokenizers.pre_tokenizers import Whitespace
 from train_runs import now
 
 from angle_data.errors import InputError
-from angle_train import evaluate, fit
+from angle_train import evaluate, fit, train
 from angle_train.given import kept_in
 from angle_train.keywords import rename_merge_back
 
@@ -94,6 +94,13 @@ def test_models_are_measured_on_rows_in_memory(fitted, tiny_model_dir, rows, tmp
     assert found.failed == {}
 
 
+def test_tuples_are_measured_as_the_rows_they_stand_for(tiny_model_dir, rows):
+    tuples = [(row["sentence1"], row["sentence2"], row["score"]) for row in rows[:30]]
+    assert evaluate(tiny_model_dir, pairs=tuples).figures == evaluate(tiny_model_dir, pairs=rows[:30]).figures
+    with pytest.raises(InputError, match="pairs: item 31 is"):
+        evaluate(tiny_model_dir, pairs=[*tuples, ("alone",)])
+
+
 def test_texts_of_the_user_are_escaped(tiny_model_dir, rows, tmp_path):
     path = tmp_path / "a<script>b.jsonl"
     path.write_text("\n".join(map(json.dumps, rows[:30])))
@@ -108,6 +115,12 @@ def test_texts_of_the_user_are_escaped(tiny_model_dir, rows, tmp_path):
         ({"epoch": 1}, TypeError, "no option 'epoch'; did you mean epochs"),
         ({"batchsize": 1}, TypeError, "did you mean batch_size"),
         ({"recipe": "papier"}, InputError, "no recipe is called 'papier'"),
+        ({"recipe": {"epochs": 3}}, InputError, "recipe: got a dict; give a built-in name"),
+        (
+            {"dev": [("a", "b", 1.0), ("a",)]},
+            InputError,
+            r"dev: item 2 is \('a',\); give \(text, text, score",
+        ),
         ({"dev": "no-such.csv"}, InputError, "no-such.csv does not exist"),
         ({"dev": [{"text1": "a"}, {"text1": "b"}]}, InputError, "no text columns"),
         ({"dev": 3}, InputError, "dev: got 3"),
@@ -168,6 +181,14 @@ def test_a_model_in_memory_is_measured_as_its_folder_is(tiny_model, tiny_model_d
     assert list(found.evaluation.models.values()) == [str(tiny_model_dir)]
     with pytest.raises(InputError, match="int is neither a path nor a name"):
         evaluate(7, pairs=rows)
+
+
+def test_what_train_returned_is_measured_and_fitted_as_its_model_is(tiny_model, rows, tmp_path):
+    trained = train(tiny_model, rows, epochs=1, max_seq_length=16, seed=1, device="cpu")
+    assert evaluate(trained, pairs=rows[:30]).figures == evaluate(trained.model, pairs=rows[:30]).figures
+    given = {"out": tmp_path / "out", "dev": rows[:60], "device": "cpu", **FAST}
+    fit(rows[:60], backbone=trained, **given)
+    assert fit(rows[:60], backbone=trained.model, **given).already_finished
 
 
 def test_a_model_in_memory_is_the_same_once_it_has_encoded(tiny_model, tmp_path):
