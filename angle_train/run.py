@@ -69,6 +69,7 @@ from angle_train.report.verdict import BACKBONE, TUNED
 from angle_train.trainer_arguments import tracker_names
 from angle_train.training.arguments import Schedule, check_arguments, check_trackers
 from angle_train.training.choosing import Candidate, Columns, choose, what_pairs_show
+from angle_train.training.distillation import planned, train_whole
 from angle_train.training.folds import cross_fit
 from angle_train.training.frozen import check_frozen
 from angle_train.training.guards import (
@@ -83,7 +84,7 @@ from angle_train.training.merging import Snapshot, blend, check_restored, merge_
 from angle_train.training.processes import connect_processes, rank_zero
 from angle_train.training.run_directory import HIDDEN, RunDirectory, check_free
 from angle_train.training.teacher import teacher_identity
-from angle_train.training.trainer import DevEvaluator, Training, TrainOptions, restore, train
+from angle_train.training.trainer import DevEvaluator, Training, TrainOptions, restore
 from angle_train.training.watch import Point, disk_errors_in_one_line, memory_errors_in_one_line
 
 log = logging.getLogger("angle.fit")
@@ -148,15 +149,22 @@ class FitRun:
         self, model: SentenceTransformer, dev: DevEvaluator | None = None, stop_at: int | None = None
     ) -> Training:
         """Train `model` in place on all training pairs."""
-        return train(
+        return train_whole(
             model,
             self.data.train,
             self.recipe,
-            self.directory.checkpoints,
+            self.directory,
+            load=self.load,
+            base=base_model(self, model),
             evaluator=dev,
             resume=self.resume,
             options=TrainOptions(stop_at, tracker_names(self.options.report_to), self.kept),
         )
+
+    @property
+    def schedule(self) -> Schedule:
+        """The schedule of the training whose weights are kept."""
+        return planned(self.recipe, self.data.train, self.kept)
 
 
 def fit(options: FitOptions, reason: str = "", loaded: tuple[RunData, Recipe] | None = None) -> FitResult:
@@ -365,8 +373,7 @@ def tune_on_dev_sets(run: FitRun, model: SentenceTransformer, before: BaseFigure
     if not run.data.test:
         log.info("%s", what_pairs_show(dev))
     notes = run.directory.checkpoints / "measured.jsonl"
-    planned = Schedule(run.recipe, len(run.data.train)).steps
-    told = teller(run.options.out, dev, untuned[: len(dev)], planned)
+    told = teller(run.options.out, dev, untuned[: len(dev)], run.schedule.steps)
     evaluator = DevEvaluator(dev, score, notes, share, told, beside)
     evaluator.backbone = backbone = snapshot(model, run.recipe.training.restored_layers)
     training = run.train(model, evaluator)
@@ -405,7 +412,7 @@ def tune_by_parts(run: FitRun, model: SentenceTransformer, before: BaseFigures) 
     guards = guards_before(run, before)
     fingerprint = run.directory.fingerprint
     cross = cross_fit(run.load, run.data, run.recipe, run.kept, run.directory.folds, fingerprint, untuned)
-    schedule = Schedule(run.recipe, len(run.data.train))
+    schedule = run.schedule
     step = schedule.step_at(cross.progress[cross.evaluation - 1])
     log.info("training on all %d pairs, up to step %d of %d", len(run.data.train), step, schedule.steps)
     restored = run.recipe.training.restored_layers

@@ -169,7 +169,11 @@ class PairCollator:
             places = self.kept.draw(config.keep_texts, torch.Generator().manual_seed(seed))
             texts = [*texts, *((sides[1], text) for text in self.kept.at(places))]
             labels["table"] = self.kept.table(places)
-        shares = _shares(texts, count, self.processes, self._cut)
+        return self._batch(texts, count, labels)
+
+    def _batch(self, texts: Sequence[_Text], of_pairs: int, labels: dict[str, Tensor]) -> dict[str, Any]:
+        """Return the inputs of the chunks of `texts`, see `_shares`, and the labels."""
+        shares = _shares(texts, of_pairs, self.processes, self._cut)
         batch: dict[str, Any] = {}
         for number, (role, part) in enumerate(shares[self.process]):
             chunk = self.preprocess(part, **self.roles.get(role, {"prompt": self.prompt}))
@@ -212,6 +216,22 @@ class PairCollator:
         # The derived pairs come in order of length.
         swap = generator if self.recipe.training.swap else None
         return batch_labels(labelled, identity, self.recipe.objective, swap)
+
+
+@dataclass
+class TargetCollator(PairCollator):
+    """Collates rows `{text, role, target}` into batches like those of pairs.
+
+    The label `target` (N, D) has what each of the N texts is to be embedded as, in the order of the chunks.
+    """
+
+    valid_label_columns: list[str] = field(default_factory=lambda: ["target"])
+
+    def __call__(self, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """Return the batch of `rows`; see the class."""
+        ordered = sorted(rows, key=lambda row: (row["role"], len(row["text"]), row["text"]))
+        target = torch.tensor([row["target"] for row in ordered])
+        return self._batch([(row["role"], row["text"]) for row in ordered], len(ordered), {"target": target})
 
 
 def _shares(

@@ -21,7 +21,12 @@ from torch.utils.checkpoint import checkpoint
 
 from angle_data.errors import InputError
 from angle_train.objective.kept import kept_objective
-from angle_train.objective.terms import in_batch_objective, not_negatives, ranking_objective
+from angle_train.objective.terms import (
+    in_batch_objective,
+    not_negatives,
+    ranking_objective,
+    unit_rows,
+)
 from angle_train.recipe import ObjectiveConfig
 
 
@@ -185,7 +190,19 @@ class CombinedLoss(nn.Module):
         else:
             embeddings = torch.cat([embed_chunk(self.model, chunk) for chunk in features])
         embeddings = gather_embeddings(embeddings, labels) if world_size() > 1 else embeddings
+        return self._terms(embeddings, labels)
+
+    def _terms(self, embeddings: Tensor, labels: dict[str, Tensor]) -> dict[str, Tensor]:
         return combined_objective(embeddings, labels, self.config)
+
+
+class TargetLoss(CombinedLoss):
+    """The mean of 1 - cosine of embeddings (N, D) and the targets of a `TargetCollator` batch."""
+
+    def _terms(self, embeddings: Tensor, labels: dict[str, Tensor]) -> dict[str, Tensor]:
+        with torch.autocast(embeddings.device.type, enabled=False):
+            cosines = (unit_rows(embeddings) * unit_rows(labels["target"])).sum(dim=1)
+        return {"target": (1 - cosines).mean()}
 
 
 @contextmanager

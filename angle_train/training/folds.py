@@ -23,11 +23,11 @@ from angle_train.data.splits import RunData, together
 from angle_train.evaluation.statistics import spearman
 from angle_train.objective.kept import Kept
 from angle_train.recipe import Recipe
-from angle_train.training.arguments import Schedule
 from angle_train.training.choosing import Candidate, Choice, choose, what_pairs_show
+from angle_train.training.distillation import planned, train_whole
 from angle_train.training.merging import snapshot
 from angle_train.training.run_directory import RunDirectory
-from angle_train.training.trainer import NO_PATIENCE, DevEvaluator, TrainOptions, train
+from angle_train.training.trainer import NO_PATIENCE, DevEvaluator, TrainOptions
 
 log = logging.getLogger("angle.fit")
 
@@ -110,7 +110,7 @@ def cross_fit(
         pairs = together(others, rest, recipe.objective)
         measured = measured_run(run, load, pairs, [held_out], recipe, kept)
         run.tidy()
-        steps = Schedule(recipe, len(pairs)).steps
+        steps = planned(recipe, pairs, kept).steps
         columns = [column for (column,) in measured.values()]
         curves.append((part, columns, [step / steps for step in measured]))
     return chosen(curves, share, human, before)
@@ -129,18 +129,19 @@ def measured_run(
     Trains to the end of the recipe, unless that has been measured; no evaluation stops it.
     """
     share = recipe.training.average_with_backbone
-    end = Schedule(recipe, len(pairs)).steps
+    end = planned(recipe, pairs, kept).steps
     evaluator = DevEvaluator(sets, notes=directory.path / "measured.jsonl", share=share)
     status = directory.status(overwrite=False)
     if end not in evaluator.measured():
         model = load()
         if share or recipe.training.restored_layers:
             evaluator.backbone = snapshot(model, recipe.training.restored_layers)
-        train(
+        train_whole(
             model,
             pairs,
             recipe.with_overrides({"patience": NO_PATIENCE}),
-            directory.checkpoints,
+            directory,
+            load=load,
             evaluator=evaluator,
             resume=directory.claim(status),
             options=TrainOptions(kept=kept),

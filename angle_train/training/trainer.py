@@ -104,7 +104,8 @@ class TrainOptions:
         kept: Texts that are to keep their similarities.
         callbacks: Of the user.
         loss: In place of the recipe's objective: a loss of Sentence Transformers, or a function that makes
-            one for a model. Its batches are those of the library's collator.
+            one for a model. Its batches are those of the library's collator, or of `collator`.
+        collator: Makes the batches of a data set.
     """
 
     stop_at: int | None = None
@@ -112,6 +113,7 @@ class TrainOptions:
     kept: Kept | None = None
     callbacks: Sequence[TrainerCallback] = ()
     loss: nn.Module | Callable[[SentenceTransformer], nn.Module] | None = None
+    collator: type[PairCollator] | None = None
 
 
 VectorsByWeights = dict[tuple[int, float], KnownVectors]
@@ -368,9 +370,7 @@ def _make_trainer(
             loss=options.loss or CombinedLoss(model, recipe.objective, config.gradient_cache),
             evaluator=evaluator,
             # Any callable does; the annotation knows only its own class.
-            data_collator=cast(Any, _collator(model, recipe, options.kept, roles=pairs.roles))
-            if isinstance(pairs, PairSet)
-            else None,
+            data_collator=cast(Any, _collator(model, pairs, recipe, options)),
             callbacks=list(options.callbacks),
         )
     if isinstance(pairs, PairSet):
@@ -389,16 +389,23 @@ def _columns(pairs: PairSet) -> Dataset:
     return Dataset.from_dict({name: list(values) for name, values in columns.items()})
 
 
-def _collator(model: SentenceTransformer, recipe: Recipe, kept: Kept | None, *, roles: bool) -> PairCollator:
-    return PairCollator(
+def _collator(
+    model: SentenceTransformer, pairs: PairSet | Dataset, recipe: Recipe, options: TrainOptions
+) -> PairCollator | None:
+    """Return what makes the batches; None for the library's own."""
+    of_pairs = isinstance(pairs, PairSet)
+    kind = PairCollator if of_pairs else options.collator
+    if kind is None:
+        return None
+    return kind(
         model.preprocess,
         recipe,
         choose_chunking(model),
         prompt=model.prompts.get(model.default_prompt_name) if model.default_prompt_name else None,
         process=process_number(),
         processes=process_count(),
-        kept=kept,
-        roles=options_by_role(model) if roles else {},
+        kept=options.kept,
+        roles=options_by_role(model) if not of_pairs or pairs.roles else {},
     )
 
 
