@@ -64,7 +64,9 @@ def load_data(options: FitOptions, reason: str = "") -> tuple[RunData, Recipe]:
         guards = load_guards(options.guard or (), learned, guarded, options.scale, data.test)
         held = [guard.pairs for guard in guards if guard.kind == "labelled"]
         measured = [*data.dev, *data.test, *searched, *held]
-        kept = load_to_keep(options.keep or (), recipe.training.keep_general, own, measured)
+        training = recipe.training
+        distils = training.distil_epochs > 0
+        kept = load_to_keep(options.keep or (), training.keep_general, own, measured, further=distils)
     return replace(data, kept=kept, guards=guards), recipe
 
 

@@ -67,9 +67,9 @@ from angle_train.report.result import FitReport, make_fit_report
 from angle_train.report.text import command_line, made_line
 from angle_train.report.verdict import BACKBONE, TUNED
 from angle_train.trainer_arguments import tracker_names
-from angle_train.training.arguments import Schedule, check_arguments, check_trackers
+from angle_train.training.arguments import check_arguments, check_trackers
 from angle_train.training.choosing import Candidate, Columns, choose, what_pairs_show
-from angle_train.training.distillation import planned, train_whole
+from angle_train.training.distillation import Stages
 from angle_train.training.folds import cross_fit
 from angle_train.training.frozen import check_frozen
 from angle_train.training.guards import (
@@ -149,22 +149,19 @@ class FitRun:
         self, model: SentenceTransformer, dev: DevEvaluator | None = None, stop_at: int | None = None
     ) -> Training:
         """Train `model` in place on all training pairs."""
-        return train_whole(
+        return self.stages.train(
             model,
-            self.data.train,
-            self.recipe,
             self.directory,
-            load=self.load,
-            base=base_model(self, model),
+            base_model(self, model),
             evaluator=dev,
             resume=self.resume,
             options=TrainOptions(stop_at, tracker_names(self.options.report_to), self.kept),
         )
 
     @property
-    def schedule(self) -> Schedule:
-        """The schedule of the training whose weights are kept."""
-        return planned(self.recipe, self.data.train, self.kept)
+    def stages(self) -> Stages:
+        """The training on all training pairs, and what is distilled of it."""
+        return Stages(self.data.train, self.recipe, self.data.staying, self.load)
 
 
 def fit(options: FitOptions, reason: str = "", loaded: tuple[RunData, Recipe] | None = None) -> FitResult:
@@ -373,7 +370,7 @@ def tune_on_dev_sets(run: FitRun, model: SentenceTransformer, before: BaseFigure
     if not run.data.test:
         log.info("%s", what_pairs_show(dev))
     notes = run.directory.checkpoints / "measured.jsonl"
-    told = teller(run.options.out, dev, untuned[: len(dev)], run.schedule.steps)
+    told = teller(run.options.out, dev, untuned[: len(dev)], run.stages.schedule.steps)
     evaluator = DevEvaluator(dev, score, notes, share, told, beside)
     evaluator.backbone = backbone = snapshot(model, run.recipe.training.restored_layers)
     training = run.train(model, evaluator)
@@ -390,7 +387,7 @@ def tune_on_dev_sets(run: FitRun, model: SentenceTransformer, before: BaseFigure
     findings = {"choice": choice.to_dict(), "guards": as_details(weighed[number], guards.most)}
     merge = merge_details(model, run.recipe.training.restored_layers, taken.share)
     known = evaluator.vectors.get((taken.step, taken.share))
-    return TuningResult(training, choice, findings | merge, known=known)
+    return TuningResult(training, choice, findings | merge | run.stages.details, known=known)
 
 
 @rank_zero
@@ -412,7 +409,7 @@ def tune_by_parts(run: FitRun, model: SentenceTransformer, before: BaseFigures) 
     guards = guards_before(run, before)
     fingerprint = run.directory.fingerprint
     cross = cross_fit(run.load, run.data, run.recipe, run.kept, run.directory.folds, fingerprint, untuned)
-    schedule = run.schedule
+    schedule = run.stages.schedule
     step = schedule.step_at(cross.progress[cross.evaluation - 1])
     log.info("training on all %d pairs, up to step %d of %d", len(run.data.train), step, schedule.steps)
     restored = run.recipe.training.restored_layers
@@ -439,7 +436,8 @@ def tune_by_parts(run: FitRun, model: SentenceTransformer, before: BaseFigures) 
             "guards": as_details(Weighed(losses), guards.most),
             "choice": choice.to_dict(),
         }
-        | merge_details(model, restored, cross.share),
+        | merge_details(model, restored, cross.share)
+        | run.stages.details,
         HeldOut(pairs, untuned, cross.after),
         known,
     )

@@ -24,16 +24,27 @@ MOST = 5_000
 FEWEST = 8
 _OWN = 2_000  # of the user's texts at most, so that general text is not lost among them
 _GENERAL = ("texts.jsonl", "genres.jsonl", "long.jsonl", "answers.jsonl")
+_FURTHER = (
+    "specialist.jsonl",
+    "names.jsonl",
+)  # kept beside pairs, they cost more than they bring (benchmarks/log)
 
 log = logging.getLogger("angle.fit")
 
 
 @dataclass(frozen=True, slots=True)
 class KeptTexts:
-    """Distinct texts, whose order is by hash, and what they are called."""
+    """Distinct texts, whose order is by hash, and what they are called.
+
+    Attributes:
+        name: What reports call them.
+        texts: Those that keep their similarities while pairs are learned.
+        further: Those that only a distillation keeps, see `training.distillation`.
+    """
 
     name: str
     texts: Sequence[str]
+    further: Sequence[str] = ()
 
     @property
     def scale(self) -> str:
@@ -45,11 +56,16 @@ class KeptTexts:
 
     def sha256(self) -> str:
         """Return a fingerprint of the texts."""
-        return hashlib.sha256("\0".join(self.texts).encode()).hexdigest()
+        return hashlib.sha256("\0".join([*self.texts, *self.further]).encode()).hexdigest()
 
 
 def load_to_keep(
-    specs: Sequence[str], general: bool, own: Sequence[str], measured: Sequence[PairSet]
+    specs: Sequence[str],
+    general: bool,
+    own: Sequence[str],
+    measured: Sequence[PairSet],
+    *,
+    further: bool = False,
 ) -> KeptTexts | None:
     """Return the texts whose similarities are to stay; None where there are none.
 
@@ -59,6 +75,7 @@ def load_to_keep(
         general: Whether the general texts that come with the toolkit and the `own` ones are kept too.
         own: Of the user, in the order in which they are taken.
         measured: Pairs whose texts are not kept: what measures is not to be learned.
+        further: Whether more general texts come with them, for a distillation.
 
     Raises:
         InputError: A row has no text, a file has none, or fewer than `FEWEST` texts are left.
@@ -83,7 +100,10 @@ def load_to_keep(
             f"too few to keep; give at least {FEWEST}"
         )
     log.info("texts whose similarities are kept: %s", ", ".join(counts))
-    return KeptTexts(" + ".join(names), [kept[key] for key in _by_hash(kept)])
+    more = _distinct(packaged_texts(_FURTHER), measuring | kept.keys()) if general and further else {}
+    return KeptTexts(
+        " + ".join(names), [kept[key] for key in _by_hash(kept)], [more[key] for key in _by_hash(more)]
+    )
 
 
 def _given(spec: str, measuring: Set[str]) -> dict[str, str]:
@@ -118,5 +138,10 @@ def _read(spec: str) -> Iterable[str]:
 
 def general_texts() -> list[str]:
     """Return the texts of many genres that come with the toolkit, written by a language model."""
+    return packaged_texts(_GENERAL)
+
+
+def packaged_texts(names: Iterable[str]) -> list[str]:
+    """Return the texts of files that come with the toolkit."""
     folder: Path = packaged_folder("general")
-    return [row["text"] for name in _GENERAL for _, row in read_jsonl(folder / name)]
+    return [row["text"] for name in names for _, row in read_jsonl(folder / name)]

@@ -72,6 +72,11 @@ class RunData:
     dev_searches: Sequence[SearchSet] = ()
 
     @property
+    def staying(self) -> Sequence[str]:
+        """The texts that a distillation lets the model embed as the backbone does."""
+        return [*self.kept.texts, *self.kept.further] if self.kept else ()
+
+    @property
     def choosing(self) -> list[PairSet | SearchSet]:
         """What chooses the weights: pairs, then searches; none if parts of the human-graded pairs do."""
         return [*self.dev, *self.dev_searches]

@@ -8,5 +8,6 @@ In reading order:
 `roles`: what tells a model that a text is a query or a document: prompts and routes.
 `routes`: the routes of an asymmetric model before training.
 `adapters`: LoRA adapters and 4-bit weights.
+`activations`: the file that keeps what frozen layers make of a text.
 `length`: how many tokens of a text the model should read.
 """

@@ -119,9 +119,9 @@ class FitReport:
         notes: Warnings of the run.
         details: Further findings by topic: `leaks` (see `data.splits.Leak`), `dropped` training pairs by
             reason, `choice` (see `training.choosing.Choice`), `guards` (what they lose, see
-            `training.guards`), `folds` (see `training.folds.CrossFit`), `merge` (the
-            share of the backbone that is mixed in), `lengths` (tokens a text), `same` (if tuning changed
-            nothing),
+            `training.guards`), `distillation` (of how many texts), `folds` (see `training.folds.CrossFit`),
+            `merge` (the share of the backbone that is mixed in), `lengths` (tokens a text), `same` (if tuning
+            changed nothing),
             `processes`, `comparisons` (the `right_shares.RightShares` of each set shown), `base_model` (the
             backbone's id on the hub, where it has one) or `base_name` (what to call it, where its folder's
             name says nothing), `command` (which repeats the run), `reason` (why

@@ -28,7 +28,6 @@ from angle_train.data.pairs import PairSet
 from angle_train.evaluation.similarity import Embedder, unit_rows
 from angle_train.model.roles import PAIR, Role
 from angle_train.objective.batches import TargetCollator
-from angle_train.objective.kept import Kept
 from angle_train.objective.loss import TargetLoss
 from angle_train.recipe import Recipe
 from angle_train.training.arguments import Schedule
@@ -40,7 +39,9 @@ log = logging.getLogger("angle.fit")
 
 _BATCH = 64  # texts a step
 _OPENS = 2.0  # log-odds: the gate is shut below -2, open above 2, and rises evenly between
-_REGULARISED = 0.1  # scikit-learn's C of the gate (benchmarks/log/distillation.md)
+_PENALTY = (
+    8e-4  # of the gate's squared weights, beside the mean loss of a text (benchmarks/log/distillation.md)
+)
 
 Vectors = NDArray[np.float64]
 
@@ -69,96 +70,119 @@ class TextsToEmbed:
         return max(1, round(len(self.own) / len(self.others)))
 
 
-def texts_to_embed(pairs: PairSet, kept: Kept | None) -> TextsToEmbed | None:
-    """Return the texts of the pairs and those to keep; None where no others are left to keep."""
+def texts_to_embed(pairs: PairSet, staying: Sequence[str]) -> TextsToEmbed | None:
+    """Return the texts of the pairs, and those of `staying` that are none of them; None where none are."""
     roles: tuple[Role, Role] = PAIR if pairs.roles else ("", "")
-    own = dict.fromkeys(
-        end for ends in zip(pairs.text1, pairs.text2, strict=True) for end in zip(roles, ends, strict=True)
-    )
+    ends = zip(pairs.text1, pairs.text2, strict=True)
+    own = list(dict.fromkeys(end for both in ends for end in zip(roles, both, strict=True)))
     known = {normalise(text) for _, text in own}
-    others = [text for text in kept.texts if normalise(text) not in known] if kept is not None else []
-    return TextsToEmbed(list(own), others, roles[1]) if others else None
+    others = [text for text in staying if normalise(text) not in known]
+    return TextsToEmbed(own, others, roles[1]) if others else None
 
 
-def last_stage(recipe: Recipe, pairs: PairSet, kept: Kept | None) -> tuple[Recipe, int]:
-    """Return how the training ends whose weights are kept: its recipe, and how many rows a pass takes."""
-    texts = texts_to_embed(pairs, kept) if recipe.training.distil_epochs else None
-    if texts is None:
-        return recipe, len(pairs)
-    stage = {"epochs": recipe.training.distil_epochs, "batch_size": _BATCH}
-    return recipe.with_overrides(stage), len(texts)
+@dataclass(frozen=True, slots=True)
+class Stages:
+    """A training on pairs and, where the recipe distils, what a fresh backbone learns of the result.
 
-
-def planned(recipe: Recipe, pairs: PairSet, kept: Kept | None) -> Schedule:
-    """Return the schedule of the training whose weights are kept."""
-    return Schedule(*last_stage(recipe, pairs, kept))
-
-
-def train_whole(
-    model: SentenceTransformer,
-    pairs: PairSet,
-    recipe: Recipe,
-    directory: RunDirectory,
-    *,
-    load: Callable[[], SentenceTransformer],
-    base: SentenceTransformer | None = None,
-    evaluator: DevEvaluator | None = None,
-    resume: Path | None = None,
-    options: TrainOptions | None = None,
-) -> Training:
-    """Train `model` in place on pairs; where the recipe distils, on what a model trained so makes of texts.
-
-    Args:
-        model: As `trainer.train`.
+    Attributes:
         pairs: What to train on.
         recipe: How; settled.
-        directory: Of the run. Checkpoints of a model that is distilled lie among its own.
-        load: Loads another model like `model` was.
-        base: What the other texts are to be embedded like; default `model` as it is given.
-        evaluator: Measures the weights that may be kept.
-        resume: Checkpoint of these weights to go on from.
-        options: As `trainer.train`.
-
-    Raises:
-        InputError: As `trainer.train`, and DivergedError and KeyboardInterrupt.
+        staying: Texts that the backbone is to embed as before, beside those of the pairs.
+        load: Loads a model as training starts with it.
     """
-    options = options or TrainOptions()
-    texts = texts_to_embed(pairs, options.kept) if recipe.training.distil_epochs else None
-    if texts is None:
-        if recipe.training.distil_epochs:
+
+    pairs: PairSet
+    recipe: Recipe
+    staying: Sequence[str]
+    load: Callable[[], SentenceTransformer]
+
+    @property
+    def texts(self) -> TextsToEmbed | None:
+        """What the last stage learns; None where the training on pairs is the last."""
+        return texts_to_embed(self.pairs, self.staying) if self.recipe.training.distil_epochs else None
+
+    @property
+    def last(self) -> Recipe:
+        """How the training goes whose weights are kept."""
+        if self.texts is None:
+            return self.recipe
+        stage = {"epochs": self.recipe.training.distil_epochs, "batch_size": _BATCH}
+        return self.recipe.with_overrides(stage)
+
+    @property
+    def schedule(self) -> Schedule:
+        """The schedule of the training whose weights are kept."""
+        return Schedule(self.last, len(self.texts or self.pairs))
+
+    @property
+    def details(self) -> dict[str, Any]:
+        """What a report says of a distillation; nothing where there is none."""
+        found = self.texts
+        return {"distillation": {"own": len(found.own), "others": len(found.others)}} if found else {}
+
+    def train(
+        self,
+        model: SentenceTransformer,
+        directory: RunDirectory,
+        base: SentenceTransformer | None = None,
+        *,
+        evaluator: DevEvaluator | None = None,
+        resume: Path | None = None,
+        options: TrainOptions | None = None,
+    ) -> Training:
+        """Train `model` in place, as `trainer.train` does.
+
+        Args:
+            model: As it was loaded.
+            directory: Of the run. Those of the stage before lie among its checkpoints.
+            base: Whose embeddings stay; default those of `model`.
+            evaluator: Measures the weights that may be kept.
+            resume: Checkpoint of these weights to go on from.
+            options: As `trainer.train`.
+
+        Raises:
+            InputError: As `trainer.train`, and DivergedError and KeyboardInterrupt.
+        """
+        options = options or TrainOptions()
+        texts = self.texts
+        pairs: PairSet | Dataset = self.pairs
+        if texts is not None:
+            file = self._targets(model if base is None else base, texts, directory, options)
+            log.info(
+                "a fresh backbone learns the tuned embeddings of %s texts, and keeps its own of %s others",
+                f"{len(texts.own):,}",
+                f"{len(texts.others):,}",
+            )
+            pairs = _rows(texts, np.load(file))
+            cached = self.recipe.training.gradient_cache
+            loss = partial(TargetLoss, config=self.recipe.objective, gradient_cache=cached)
+            options = replace(options, kept=None, loss=loss, collator=TargetCollator)
+        elif self.recipe.training.distil_epochs:
             log.warning("distil_epochs: no texts are kept, so nothing is distilled; set keep_general=true")
+        checkpoints = directory.checkpoints
         return train(
-            model, pairs, recipe, directory.checkpoints, evaluator=evaluator, resume=resume, options=options
+            model, pairs, self.last, checkpoints, evaluator=evaluator, resume=resume, options=options
         )
-    first = RunDirectory(directory.checkpoints / "tuned", {**directory.fingerprint, "part": "tuned"})
-    file = first.path / "targets.npy"
-    if not file.exists():
-        tuned = load()
-        train(
-            tuned,
-            pairs,
-            recipe.with_overrides({"patience": NO_PATIENCE}),
-            first.checkpoints,
-            resume=rank_zero(first.claim)(first.status(overwrite=False)),
-            options=replace(options, stop_at=None),
-        )
-        _write_targets(file, base or model, tuned, texts)
-        first.tidy()
-    log.info(
-        "a fresh backbone learns the tuned embeddings of %s texts, and keeps its own of %s others",
-        f"{len(texts.own):,}",
-        f"{len(texts.others):,}",
-    )
-    loss = partial(TargetLoss, config=recipe.objective, gradient_cache=recipe.training.gradient_cache)
-    return train(
-        model,
-        _rows(texts, np.load(file)),
-        last_stage(recipe, pairs, options.kept)[0],
-        directory.checkpoints,
-        evaluator=evaluator,
-        resume=resume,
-        options=replace(options, kept=None, loss=loss, collator=TargetCollator),
-    )
+
+    def _targets(
+        self, base: SentenceTransformer, texts: TextsToEmbed, directory: RunDirectory, options: TrainOptions
+    ) -> Path:
+        """Train on the pairs, unless that was done, and return the file of the targets that this gives."""
+        run = RunDirectory(directory.checkpoints / "tuned", {**directory.fingerprint, "part": "tuned"})
+        file = run.path / "targets.npy"
+        if not file.exists():
+            tuned = self.load()
+            train(
+                tuned,
+                self.pairs,
+                self.recipe.with_overrides({"patience": NO_PATIENCE}),
+                run.checkpoints,
+                resume=rank_zero(run.claim)(run.status(overwrite=False)),
+                options=replace(options, stop_at=None),
+            )
+            _write_targets(file, base, tuned, texts)
+            run.tidy()
+        return file
 
 
 @rank_zero
@@ -185,8 +209,12 @@ def targets(before: Vectors, tuned: Vectors, own: int) -> Vectors:
 
     before, tuned = unit_rows(before), unit_rows(tuned)
     mine = np.arange(len(before)) < own
-    gate = LogisticRegression(C=_REGULARISED, class_weight="balanced", max_iter=1_000).fit(before, mine)
-    open_by = np.clip(0.5 + gate.decision_function(before) / (2 * _OPENS), 0, 1)[:, None]
+    # On one scale, so that the penalty means the same for a backbone whose embeddings are all alike.
+    spread = before - before.mean(axis=0)
+    spread /= max(float(np.sqrt(spread.var(axis=0).sum())), np.finfo(np.float32).tiny)
+    strength = 1 / (_PENALTY * len(before))
+    gate = LogisticRegression(C=strength, class_weight="balanced", max_iter=1_000).fit(spread, mine)
+    open_by = np.clip(0.5 + gate.decision_function(spread) / (2 * _OPENS), 0, 1)[:, None]
     log.info(
         "a gate tells your texts from others: open by %.2f in the mean for yours, by %.2f for the others",
         open_by[mine].mean(),

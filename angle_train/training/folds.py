@@ -24,7 +24,7 @@ from angle_train.evaluation.statistics import spearman
 from angle_train.objective.kept import Kept
 from angle_train.recipe import Recipe
 from angle_train.training.choosing import Candidate, Choice, choose, what_pairs_show
-from angle_train.training.distillation import planned, train_whole
+from angle_train.training.distillation import Stages
 from angle_train.training.merging import snapshot
 from angle_train.training.run_directory import RunDirectory
 from angle_train.training.trainer import NO_PATIENCE, DevEvaluator, TrainOptions
@@ -108,40 +108,33 @@ def cross_fit(
         rest = human.take([i for i in range(len(human)) if i not in set(part)], human.name)
         run = RunDirectory(directory / f"part-{number}", {**fingerprint, "part": f"{number} of {len(parts)}"})
         pairs = together(others, rest, recipe.objective)
-        measured = measured_run(run, load, pairs, [held_out], recipe, kept)
+        stages = Stages(pairs, recipe.with_overrides({"patience": NO_PATIENCE}), data.staying, load)
+        measured = measured_run(run, stages, [held_out], kept)
         run.tidy()
-        steps = planned(recipe, pairs, kept).steps
+        steps = stages.schedule.steps
         columns = [column for (column,) in measured.values()]
         curves.append((part, columns, [step / steps for step in measured]))
     return chosen(curves, share, human, before)
 
 
 def measured_run(
-    directory: RunDirectory,
-    load: Callable[[], SentenceTransformer],
-    pairs: PairSet,
-    sets: Sequence[PairSet],
-    recipe: Recipe,
-    kept: Kept | None,
+    directory: RunDirectory, stages: Stages, sets: Sequence[PairSet], kept: Kept | None
 ) -> dict[int, list[Array]]:
     """Train in a directory, or go on there, and return the similarities of the sets by step, in order.
 
-    Trains to the end of the recipe, unless that has been measured; no evaluation stops it.
+    Trains to the end of the recipe, unless that has been measured; where its patience does not end it.
     """
-    share = recipe.training.average_with_backbone
-    end = planned(recipe, pairs, kept).steps
+    training = stages.recipe.training
+    share = training.average_with_backbone
     evaluator = DevEvaluator(sets, notes=directory.path / "measured.jsonl", share=share)
     status = directory.status(overwrite=False)
-    if end not in evaluator.measured():
-        model = load()
-        if share or recipe.training.restored_layers:
-            evaluator.backbone = snapshot(model, recipe.training.restored_layers)
-        train_whole(
+    if stages.schedule.steps not in evaluator.measured():
+        model = stages.load()
+        if share or training.restored_layers:
+            evaluator.backbone = snapshot(model, training.restored_layers)
+        stages.train(
             model,
-            pairs,
-            recipe.with_overrides({"patience": NO_PATIENCE}),
             directory,
-            load=load,
             evaluator=evaluator,
             resume=directory.claim(status),
             options=TrainOptions(kept=kept),

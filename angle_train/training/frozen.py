@@ -1,8 +1,9 @@
 """Frozen layers: the embeddings and the lowest layers of a backbone stay as they are, and are computed once.
 
 What does not change gives every text the same activations in every step. So these are computed when a text
-is first drawn, without dropout and without a gradient, and kept (`activations`); from then on a step computes
-the layers above alone. Loss and gradients are those of the ordinary step with the same weights frozen.
+is first drawn, without dropout and without a gradient, and kept (`model.activations`); from then on a step
+computes the layers above alone. Loss and gradients are those of the ordinary step with the same weights
+frozen.
 
 A layer still stands where it did: only its `forward` is exchanged while a training runs. So what is saved,
 measured and resumed is an ordinary model.
@@ -25,8 +26,8 @@ from torch import Tensor, nn
 from torch.utils._pytree import tree_map_only
 
 from angle_data.errors import InputError
+from angle_train.model.activations import ActivationFile
 from angle_train.model.load import say_once
-from angle_train.training.activations import ActivationFile
 from angle_train.training.processes import process_number
 
 # Where the layers stand: in BERT and its kin; in DistilBERT; in ModernBERT and language models.

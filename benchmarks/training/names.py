@@ -1,6 +1,6 @@
 """Writes a quarter of the general texts, and of specialist.jsonl, again with made-up names in them.
 
-    python benchmarks/training/names.py    # benchmarks/training/names.jsonl, for --keep
+    python benchmarks/training/names.py    # general/names.jsonl
 
 Texts of other domains are full of names that a tokenizer cuts into rare pieces: genes, parts, packages.
 In every fourth group of texts (`id` up to its last hyphen) some words give way to names, the same word to the
@@ -30,9 +30,9 @@ HERE = Path(__file__).resolve().parent
 GENERAL = ROOT / "general"
 FILES = (
     *(GENERAL / name for name in ("texts.jsonl", "genres.jsonl", "long.jsonl", "answers.jsonl")),
-    HERE / "specialist.jsonl",
+    GENERAL / "specialist.jsonl",
 )
-OUT = HERE / "names.jsonl"
+OUT = GENERAL / "names.jsonl"
 _WORD = re.compile(r"[A-Za-z][A-Za-z'-]{3,}")
 _COMMON = """about after again against also because been before being between could does doing during each
 every from have into just more most must only other over same shall should some such than that their them then

@@ -136,8 +136,9 @@ def test_a_run_of_an_earlier_version_is_the_run_that_it_would_be_today():
     assert parts_that_count({"args": "[('report_to', 'none'), ('seed', None)]"}) == {}
     assert parts_that_count({"args": "[('optim', <Optim.SGD>)]"}) == {"args": "[('optim', <Optim.SGD>)]"}
     share = {"average_with_backbone": "0.3"}
-    assert parts_that_count(share) == share | {"restored_layers": "0.0"}  # there was no such key
-    assert parts_that_count(share | {"restored_layers": "0.34"}) == share | {"restored_layers": "0.34"}
+    later = {"restored_layers": "0.0", "distil_epochs": "0.0"}  # there were no such keys
+    assert parts_that_count(share) == share | later
+    assert parts_that_count(share | {"distil_epochs": "2.0"}) == share | later | {"distil_epochs": "2.0"}
     frozen = {"frozen_layers": "0", "freeze_embeddings": "true"}
     assert parts_that_count(frozen) == {"frozen_layers": '"embeddings"'}
     assert parts_that_count(frozen | {"freeze_embeddings": "false"}) == {"frozen_layers": "0"}

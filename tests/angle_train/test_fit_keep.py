@@ -20,7 +20,7 @@ from angle_train.evaluation.statistics import spearman
 from angle_train.model.load import load_backbone
 from angle_train.objective.kept import kept_objective, kept_of
 from angle_train.run import fit, load_data
-from angle_train.training import folds
+from angle_train.training import distillation, folds
 from angle_train.training.trainer import train
 
 FAST = {"loss": "graded", "epochs": 6, "batch_size": 16, "learning_rate": 2e-3, "evals_per_epoch": 1}
@@ -104,10 +104,10 @@ def test_parts_held_out_in_turn_keep_texts_too(config, monkeypatch):
         given.append(len(options["options"].kept.texts))
         return train(model, pairs, *args, **options)
 
-    monkeypatch.setattr(folds, "train", seen)
+    monkeypatch.setattr(distillation, "train", seen)
     monkeypatch.setattr(folds, "PARTS", 2)
     fit(replace(config, dev=(), human=config.data, data=()))
-    assert given == [80, 80]
+    assert given == [80, 80, 80]  # two parts, then all pairs
 
 
 def test_a_run_that_keeps_texts_goes_on_as_if_it_had_not_been_cut_off(config, tmp_path):

@@ -11,10 +11,10 @@ from tiny_backbones import checkpoint
 from train_runs import run_of, state, tuned_weights, weights, write
 
 from angle_data.errors import InputError
+from angle_train.model import activations
+from angle_train.model.activations import ActivationFile
 from angle_train.model.load import load_backbone
 from angle_train.run import fit
-from angle_train.training import activations
-from angle_train.training.activations import ActivationFile
 from angle_train.training.frozen import check_frozen, computed_once, freeze_layers, layers_and_after
 
 TEXTS = ["the node failed", "disk full", "a cable", "the api of the node is slow again today", "rain"]

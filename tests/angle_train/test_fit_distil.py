@@ -1,0 +1,157 @@
+"""`distil_epochs`: a fresh backbone learns the tuned embeddings of the domain's texts, and keeps its own."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from cut_runs import CutOff, cut_off, interrupt
+from letter_model import spelled
+from train_runs import changed, now, pair_set, run_of, weights, write
+
+from angle_data.text import normalise
+from angle_train import run as fit_module
+from angle_train.data.keep import general_texts, load_to_keep
+from angle_train.model.load import load_backbone
+from angle_train.objective.batches import TargetCollator
+from angle_train.objective.loss import TargetLoss
+from angle_train.recipe import Recipe
+from angle_train.run import fit, load_data
+from angle_train.training import distillation
+from angle_train.training.distillation import targets, texts_to_embed
+
+FAST = {"loss": "graded", "epochs": 6, "batch_size": 16, "learning_rate": 2e-3, "evals_per_epoch": 1}
+
+
+@pytest.fixture
+def config(rows, tiny_model_dir, tmp_path, monkeypatch):
+    """48 graded pairs, whose dev pairs are near copies, and 80 texts of other kinds that stay as they are."""
+    monkeypatch.setattr(fit_module, "write_fit_page", lambda *_: None)
+    graded, dev = write(tmp_path / "graded.jsonl", rows[:48]), write(tmp_path / "dev.jsonl", now(rows[:48]))
+    keep = [write(tmp_path / "kept.jsonl", [{"text": text} for text in general_texts()[:80]])]
+    values = FAST | {"distil_epochs": 12}
+    return run_of(tiny_model_dir, tmp_path / "out", graded, values, dev=[dev], keep=keep)
+
+
+def moved(config, texts, model=None):
+    """Mean cosine of the embeddings of texts with the backbone's."""
+    before, after = (
+        load_backbone(str(m), device="cpu").encode(texts) for m in (config.backbone, model or config.out)
+    )
+    return float(torch.nn.functional.cosine_similarity(torch.tensor(before), torch.tensor(after)).mean())
+
+
+def test_other_texts_stay_where_the_backbone_has_them_and_the_domains_move(config, rows, tmp_path):
+    plain = replace(changed(config, distil_epochs=0), out=tmp_path / "plain")
+    fit(plain)
+    report = fit(config).report
+    others, own = general_texts()[:80], [row["sentence1"] for row in rows[:48]]
+    assert moved(config, others) > moved(plain, others) + 0.01
+    assert moved(config, others) > moved(config, own) + 0.01
+    assert report.details["distillation"] == {"own": 96, "others": 80}
+    assert report.planned_steps == 12 * 3  # 96 and 80 texts, 64 a step
+    assert {path.name for path in config.out.iterdir()} >= {"model.safetensors", "report.json"}
+    assert not (config.out / "checkpoints").exists()
+    assert "distillation" not in json.loads((plain.out / "report.json").read_text())["details"]
+
+
+@pytest.mark.parametrize("step", [7, 18 + 7])
+def test_a_run_cut_off_in_either_stage_ends_in_the_same_weights(step, config, tmp_path):
+    whole = replace(config, out=tmp_path / "whole")
+    fit(whole)
+    with pytest.raises((CutOff, KeyboardInterrupt)), cut_off("on_step_end", step, interrupt):
+        fit(config)
+    fit(config)
+    assert weights(config.out) == weights(whole.out)
+
+
+def test_a_kill_while_targets_are_written_costs_no_step_of_the_first_stage(config, tmp_path, monkeypatch):
+    whole = replace(config, out=tmp_path / "whole")
+    fit(whole)
+
+    def killed(*_):
+        raise CutOff
+
+    with monkeypatch.context() as patch:
+        patch.setattr(distillation, "targets", killed)
+        with pytest.raises(CutOff):
+            fit(config)
+    assert not list(config.out.glob("checkpoints/tuned/targets.npy"))
+    fit(config)
+    assert weights(config.out) == weights(whole.out)
+
+
+def test_parts_held_out_in_turn_are_distilled_too(config):
+    report = fit(replace(config, dev=(), human=config.data, data=())).report
+    assert report.details["distillation"] == {"own": 96, "others": 80}
+    assert report.details["folds"]["progress"][-1] == 1
+    assert report.planned_steps == 36
+
+
+def test_without_texts_that_stay_nothing_is_distilled(config, tmp_path, caplog):
+    alone = replace(config, keep=())
+    report = fit(alone).report
+    plain = replace(changed(alone, distil_epochs=0), out=tmp_path / "plain")
+    fit(plain)
+    assert "distil_epochs: no texts are kept, so nothing is distilled" in caplog.text
+    assert weights(alone.out) == weights(plain.out)
+    assert "distillation" not in report.details
+
+
+def test_more_general_texts_stay_in_a_distillation_than_are_kept_beside_pairs(config):
+    general = changed(config, keep_general=True)
+    data, _ = load_data(general)
+    without = load_data(changed(general, distil_epochs=0))[0].kept
+    assert [*data.kept.texts] == [*without.texts]
+    assert len(data.kept.further) == 1_737
+    assert not {*map(normalise, data.kept.further)} & {*map(normalise, general_texts())}
+    assert [*data.staying] == [*data.kept.texts, *data.kept.further]
+    assert data.kept.sha256() != without.sha256()
+    assert not without.further
+    measured = pair_set([(data.kept.further[0], data.kept.further[1])])
+    assert len(load_to_keep([], True, [], [measured], further=True).further) == 1_735
+
+
+def test_texts_of_the_pairs_are_no_others_and_have_their_roles():
+    pairs = pair_set([("a", "b"), ("a", "c"), ("b", "a")])
+    found = texts_to_embed(pairs, ["A ", "d", "e"])
+    assert (found.own, found.others, found.role) == ([("", "a"), ("", "b"), ("", "c")], ["d", "e"], "")
+    assert (found.repeats, len(found)) == (2, 3 + 2 * 2)
+    roles = texts_to_embed(replace(pairs, roles=True), ["d"])
+    assert {*roles.own} == {
+        ("query", "a"),
+        ("document", "b"),
+        ("document", "c"),
+        ("query", "b"),
+        ("document", "a"),
+    }
+    assert roles.role == "document"
+    assert texts_to_embed(pairs, ["a", "B"]) is None
+
+
+def test_a_target_is_tuned_for_the_domain_and_the_backbones_elsewhere():
+    """Two kinds of text a way apart, a third between them; tuning turns every embedding by a right angle."""
+    draw = np.random.default_rng(0)
+    before = 3 * np.repeat(np.eye(4)[:2], 200, axis=0) + draw.normal(0, 0.3, (400, 4))
+    tuned = before[:, [2, 3, 0, 1]]
+    unit = before / np.linalg.norm(before, axis=1, keepdims=True)
+    found = targets(before, tuned, 200)
+    assert np.linalg.norm(found, axis=1) == pytest.approx(1)
+    assert (found[:200] * unit[:200][:, [2, 3, 0, 1]]).sum(axis=1).min() > 0.99
+    assert (found[200:] * unit[200:]).sum(axis=1).min() > 0.99
+    between = np.vstack([before, [[1.0, 1.0, 0, 0]]])
+    (middle,) = targets(between, between[:, [2, 3, 0, 1]], 200)[-1:]
+    assert middle[:2].sum() > 0.3
+    assert middle[2:].sum() > 0.3
+
+
+def test_loss_is_the_distance_of_each_text_from_its_own_target():
+    rows = [
+        {"text": text, "role": "", "target": [float(n), 1.0]} for n, text in enumerate(["ccc", "a", "bb"])
+    ]
+    batch = TargetCollator(spelled, Recipe())(rows)
+    assert batch["label"]["target"].tolist() == [[1.0, 1.0], [2.0, 1.0], [0.0, 1.0]]  # by length
+    loss = TargetLoss(torch.nn.Identity(), Recipe().objective)
+    embeddings = torch.tensor([[2.0, 2.0], [-2.0, -1.0], [0.0, 3.0]])
+    assert loss._terms(embeddings, batch["label"])["target"].item() == pytest.approx(2 / 3)
