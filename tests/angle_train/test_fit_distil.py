@@ -8,11 +8,12 @@ import pytest
 import torch
 from cut_runs import CutOff, cut_off, interrupt
 from letter_model import spelled
-from train_runs import changed, now, pair_set, run_of, weights, write
+from train_runs import changed, evaluate_model, now, pair_set, run_of, tuned_weights, weights, write
 
 from angle_data.text import normalise
 from angle_train import run as fit_module
 from angle_train.data.keep import general_texts, load_to_keep
+from angle_train.evaluation.statistics import spearman
 from angle_train.model.load import load_backbone
 from angle_train.objective.batches import TargetCollator
 from angle_train.objective.loss import TargetLoss
@@ -54,6 +55,25 @@ def test_other_texts_stay_where_the_backbone_has_them_and_the_domains_move(confi
     assert {path.name for path in config.out.iterdir()} >= {"model.safetensors", "report.json"}
     assert not (config.out / "checkpoints").exists()
     assert "distillation" not in json.loads((plain.out / "report.json").read_text())["details"]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"average_with_backbone": 0.3, "frozen_layers": "embeddings"},
+        {"precision": "bf16", "gradient_cache": True, "prompt": "about: "},
+        {"lora_rank": 4, "lora_targets": "all", "pooling": "cls"},
+        {"frozen_layers": 1, "matryoshka_dims": [16], "roles": True, "query_prompt": "find: "},
+    ],
+)
+def test_a_fresh_load_gives_the_figures_of_the_report(values, config):
+    config = changed(config, **values)
+    report = fit(config).report
+    data = load_data(config)[0]
+    dev = data.with_roles().dev if values.get("roles") else data.dev
+    saved = load_backbone(str(tuned_weights(config.out)), device="cpu")
+    assert spearman(dev[0].score, evaluate_model(saved, dev[0])) == pytest.approx(report.dev_after, abs=1e-6)
+    assert report.details["distillation"] == {"own": 96, "others": 80}
 
 
 @pytest.mark.parametrize("step", [7, 18 + 7])

@@ -73,6 +73,12 @@ def main(model, pairs, out):
         "human": [pairs],
         "recipe": changed(base, learning_rate=2e-3).recipe,
     }
+    others = [{"text": f"a text of another kind, {number}"} for number in range(40)]
+    distilled = {
+        "keep": [write(Path(out) / "others.jsonl", others)],
+        "recipe": changed(base, distil_epochs=4).recipe,
+        "backbone": str(calm),
+    }
     codes = {
         "one": in_processes(1, run(at("one", backbone=str(calm)))),
         "two": in_processes(PROCESSES, run(at("two", backbone=str(calm)))),
@@ -82,6 +88,8 @@ def main(model, pairs, out):
         "resumed": in_processes(PROCESSES, run(at("cut"))),
         "folds": in_processes(PROCESSES, run(at("folds", **few, backbone=str(calm)))),
         "folds in one": in_processes(1, run(at("folds-in-one", **few, backbone=str(calm)))),
+        "distilled": in_processes(PROCESSES, run(at("distilled", **distilled))),
+        "distilled in one": in_processes(1, run(at("distilled-in-one", **distilled))),
         "refused": in_processes(PROCESSES, run(at("two", backbone=str(calm)), other={"data": [pairs] * 2})),
     }
     (Path(out) / "codes.json").write_text(json.dumps(codes))

@@ -34,6 +34,8 @@ def test_every_run_ended_as_it_should(runs):
         "resumed": [0, 0],
         "folds": [0, 0],
         "folds in one": [0],
+        "distilled": [0, 0],
+        "distilled in one": [0],
         "refused": [1, 1],
     }
     # What process 0 refuses is told once; its traceback is this program's doing.
@@ -41,7 +43,9 @@ def test_every_run_ended_as_it_should(runs):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("one", "two"), [("one", "two"), ("folds-in-one", "folds")])
+@pytest.mark.parametrize(
+    ("one", "two"), [("one", "two"), ("folds-in-one", "folds"), ("distilled-in-one", "distilled")]
+)
 def test_two_processes_end_where_one_does(runs, tiny_model_dir, one, two):
     one, two = runs[0] / one, runs[0] / two
     check_alike(one, two)
