@@ -146,16 +146,21 @@ class FitRun:
         )
 
     def train(
-        self, model: SentenceTransformer, dev: DevEvaluator | None = None, stop_at: int | None = None
+        self,
+        model: SentenceTransformer,
+        dev: DevEvaluator | None = None,
+        *,
+        first: DevEvaluator | None = None,
+        stop_at: int | None = None,
     ) -> Training:
-        """Train `model` in place on all training pairs."""
+        """Train `model` in place on all training pairs; `first` watches the model that it is distilled of."""
         return self.stages.train(
             model,
             self.directory,
             base_model(self, model),
             evaluator=dev,
             resume=self.resume,
-            options=TrainOptions(stop_at, tracker_names(self.options.report_to), self.kept),
+            options=TrainOptions(stop_at, tracker_names(self.options.report_to), self.kept, first=first),
         )
 
     @property
@@ -370,10 +375,12 @@ def tune_on_dev_sets(run: FitRun, model: SentenceTransformer, before: BaseFigure
     if not run.data.test:
         log.info("%s", what_pairs_show(dev))
     notes = run.directory.checkpoints / "measured.jsonl"
-    told = teller(run.options.out, dev, untuned[: len(dev)], run.stages.schedule.steps)
-    evaluator = DevEvaluator(dev, score, notes, share, told, beside)
+    done = run.stages.first_steps
+    told = teller(run.options.out, dev, untuned[: len(dev)], done + run.stages.schedule.steps)
+    first = DevEvaluator(dev, score, told=told)
+    evaluator = DevEvaluator(dev, score, notes, share, lambda step, now: told(done + step, now), beside)
     evaluator.backbone = backbone = snapshot(model, run.recipe.training.restored_layers)
-    training = run.train(model, evaluator)
+    training = run.train(model, evaluator, first=first)
     found = checkpoint_candidates(training, evaluator.measured(), untuned, share)
     checkpoints = Checkpoints(model, backbone, run.directory.checkpoints, evaluator.vectors)
     candidates, weighed = checkpoints.within(guards, found, [*dev, *beside])

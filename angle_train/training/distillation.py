@@ -115,6 +115,11 @@ class Stages:
         return Schedule(self.last, len(self.texts or self.pairs))
 
     @property
+    def first_steps(self) -> int:
+        """How many steps the training on pairs takes before them; 0 where it is the last stage."""
+        return Schedule(self.recipe, len(self.pairs)).steps if self.texts else 0
+
+    @property
     def details(self) -> dict[str, Any]:
         """What a report says of a distillation; nothing where there is none."""
         found = self.texts
@@ -177,6 +182,7 @@ class Stages:
                 self.pairs,
                 self.recipe.with_overrides({"patience": NO_PATIENCE}),
                 run.checkpoints,
+                evaluator=options.first,
                 resume=rank_zero(run.claim)(run.status(overwrite=False)),
                 options=replace(options, stop_at=None),
             )

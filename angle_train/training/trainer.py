@@ -106,6 +106,7 @@ class TrainOptions:
         loss: In place of the recipe's objective: a loss of Sentence Transformers, or a function that makes
             one for a model. Its batches are those of the library's collator, or of `collator`.
         collator: Makes the batches of a data set.
+        first: Watches the model that is distilled, see `distillation`.
     """
 
     stop_at: int | None = None
@@ -114,6 +115,7 @@ class TrainOptions:
     callbacks: Sequence[TrainerCallback] = ()
     loss: nn.Module | Callable[[SentenceTransformer], nn.Module] | None = None
     collator: type[PairCollator] | None = None
+    first: DevEvaluator | None = None
 
 
 VectorsByWeights = dict[tuple[int, float], KnownVectors]

@@ -18,6 +18,7 @@ from angle_train.model.load import load_backbone
 from angle_train.objective.batches import TargetCollator
 from angle_train.objective.loss import TargetLoss
 from angle_train.recipe import Recipe
+from angle_train.report import provisional
 from angle_train.run import fit, load_data
 from angle_train.training import distillation
 from angle_train.training.distillation import targets, texts_to_embed
@@ -175,3 +176,12 @@ def test_loss_is_the_distance_of_each_text_from_its_own_target():
     loss = TargetLoss(torch.nn.Identity(), Recipe().objective)
     embeddings = torch.tensor([[2.0, 2.0], [-2.0, -1.0], [0.0, 3.0]])
     assert loss._terms(embeddings, batch["label"])["target"].item() == pytest.approx(2 / 3)
+
+
+def test_the_dev_pairs_tell_of_both_stages_in_one_count_of_steps(config, monkeypatch):
+    told = []
+    monkeypatch.setattr(provisional, "write_provisional_page", lambda *given: told.append(given[-1]))
+    fit(config)
+    assert told[-1] == "step 54 of 54"
+    assert "step 18 of 54" in told  # the end of the first
+    assert len({*told}) == 6 + 12 + ("step 1 of 54" in told)
