@@ -18,6 +18,7 @@ DROPPED_KEYS: Mapping[str, tuple[object, str]] = {
     "attention": ("auto", "transformers chooses, or attn_implementation in the checkpoint's config.json"),
     "chunking": ("auto", "the faster way is known for each machine (benchmarks/log/adaptive-chunks.md)"),
     "folds": (5, "no other number was ever measured"),
+    "restored_layers": (0.0, "distil_epochs keeps more for the same gain (benchmarks/log/distillation.md)"),
 }
 """Keys that recipes had once -> the value that now holds for every run, and why there is no other.
 
@@ -40,7 +41,7 @@ A recipe of an earlier version is read as if it had the new name; a run of one g
 FREEZE_EMBEDDINGS = "freeze_embeddings"
 """A key that recipes had once: `frozen_layers` says the same, as the least of what can be frozen."""
 _FREEZES = f'{FREEZE_EMBEDDINGS} moved: frozen_layers = "embeddings" under [backbone] says so now'
-LATER_KEYS: Mapping[str, object] = {"restored_layers": 0.0, "distil_epochs": 0.0}
+LATER_KEYS: Mapping[str, object] = {"distil_epochs": 0.0}
 """Keys that recipes did not always have -> the value that held before, so that a run from then goes on."""
 _EVERY_RECIPE_HAS = "average_with_backbone"  # fingerprints of other things, such as a teacher's, lack it
 _SECTIONS = ("objective", "backbone", "training")

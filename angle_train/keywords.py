@@ -66,7 +66,6 @@ class FitKeywords(RecipeKeywords, total=False):
 
     keep_weight: float | None
     average_with_backbone: float | None
-    restored_layers: float | None
     distil_epochs: float | None
     keep_general: bool | None
     keep_texts: int | None

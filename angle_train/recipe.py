@@ -196,9 +196,6 @@ class TrainingConfig:
         document_prompt: As `query_prompt`, for documents.
         average_with_backbone: a in [0, 1); the final weights are (1-a)·tuned + a·backbone, which keeps
             more of what the backbone knew.
-        restored_layers: a in [0, 1); this share of the layers, the highest ones, and all that comes after
-            them are the backbone's again in the final weights. Rounded; above 0 one layer at least is
-            restored, and one is left.
         distil_epochs: Passes in which a fresh backbone learns the tuned embeddings of the domain's texts and
             its own of the texts that are kept, see `training.distillation`; 0 keeps the tuned weights.
         keep_general: Whether general texts that come with the toolkit, and the user's own, keep their
@@ -225,7 +222,6 @@ class TrainingConfig:
     query_prompt: str = ""
     document_prompt: str = ""
     average_with_backbone: _Below1 = 0.0
-    restored_layers: _Below1 = 0.0
     distil_epochs: _AtLeast0 = 0.0
     keep_general: bool = False
     keep_texts: _Two = 8

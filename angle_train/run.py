@@ -13,13 +13,14 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from sentence_transformers import SentenceTransformer
+from torch import Tensor
 
 from angle_data.console import duration
 from angle_data.errors import InputError
@@ -80,7 +81,7 @@ from angle_train.training.guards import (
     guards_of,
     worse_sentence,
 )
-from angle_train.training.merging import Snapshot, blend, check_restored, merge_details, snapshot
+from angle_train.training.merging import blend, merge_details, snapshot
 from angle_train.training.processes import connect_processes, rank_zero
 from angle_train.training.run_directory import HIDDEN, RunDirectory, check_free
 from angle_train.training.teacher import teacher_identity
@@ -278,7 +279,6 @@ def load_model(run: FitRun) -> tuple[FitRun, SentenceTransformer, dict[str, Any]
         run = replace(run, data=run.data.with_roles())
     check_arguments(recipe, model)  # refuses at once what cannot be
     check_frozen(model, recipe.backbone.layers_frozen)
-    check_restored(model, recipe)
     width = model.get_embedding_dimension()
     if width is not None:
         widths(recipe.objective, width)  # refuses before anything is measured
@@ -379,7 +379,7 @@ def tune_on_dev_sets(run: FitRun, model: SentenceTransformer, before: BaseFigure
     told = teller(run.options.out, dev, untuned[: len(dev)], done + run.stages.schedule.steps)
     first = DevEvaluator(dev, score, told=told)
     evaluator = DevEvaluator(dev, score, notes, share, lambda step, now: told(done + step, now), beside)
-    evaluator.backbone = backbone = snapshot(model, run.recipe.training.restored_layers)
+    evaluator.backbone = backbone = snapshot(model)
     training = run.train(model, evaluator, first=first)
     found = checkpoint_candidates(training, evaluator.measured(), untuned, share)
     checkpoints = Checkpoints(model, backbone, run.directory.checkpoints, evaluator.vectors)
@@ -392,13 +392,15 @@ def tune_on_dev_sets(run: FitRun, model: SentenceTransformer, before: BaseFigure
     log.info("%s", choice.sentence(f"step {taken.step}{taken.mixed}", chosen_by, number))
     training = replace(training, best_step=taken.step)
     findings = {"choice": choice.to_dict(), "guards": as_details(weighed[number], guards.most)}
-    merge = merge_details(model, run.recipe.training.restored_layers, taken.share)
+    merge = merge_details(taken.share)
     known = evaluator.vectors.get((taken.step, taken.share))
     return TuningResult(training, choice, findings | merge | run.stages.details, known=known)
 
 
 @rank_zero
-def adopt_checkpoint(run: FitRun, model: SentenceTransformer, taken: Candidate, backbone: Snapshot) -> None:
+def adopt_checkpoint(
+    run: FitRun, model: SentenceTransformer, taken: Candidate, backbone: Mapping[str, Tensor]
+) -> None:
     """Give `model` the weights of a candidate."""
     restore(model, run.directory.checkpoints, taken.step)
     blend(model, backbone, taken.share)
@@ -419,8 +421,7 @@ def tune_by_parts(run: FitRun, model: SentenceTransformer, before: BaseFigures) 
     schedule = run.stages.schedule
     step = schedule.step_at(cross.progress[cross.evaluation - 1])
     log.info("training on all %d pairs, up to step %d of %d", len(run.data.train), step, schedule.steps)
-    restored = run.recipe.training.restored_layers
-    backbone = snapshot(model, restored) if cross.share or restored else Snapshot()
+    backbone = snapshot(model) if cross.share else {}
     training = run.train(model, stop_at=step)
     rank_zero(blend)(model, backbone, cross.share)
     known = KnownVectors()
@@ -443,7 +444,7 @@ def tune_by_parts(run: FitRun, model: SentenceTransformer, before: BaseFigures) 
             "guards": as_details(Weighed(losses), guards.most),
             "choice": choice.to_dict(),
         }
-        | merge_details(model, restored, cross.share)
+        | merge_details(cross.share)
         | run.stages.details,
         HeldOut(pairs, untuned, cross.after),
         known,

@@ -130,8 +130,7 @@ def measured_run(
     status = directory.status(overwrite=False)
     if stages.schedule.steps not in evaluator.measured():
         model = stages.load()
-        if share or training.restored_layers:
-            evaluator.backbone = snapshot(model, training.restored_layers)
+        evaluator.backbone = snapshot(model) if share else {}
         stages.train(
             model,
             directory,

@@ -23,6 +23,7 @@ from typing import Any, Literal
 
 import numpy as np
 from sentence_transformers import SentenceTransformer
+from torch import Tensor
 
 from angle_train.data.guards import Guard
 from angle_train.data.pairs import PairSet
@@ -32,7 +33,7 @@ from angle_train.evaluation.sharing import Sharing
 from angle_train.evaluation.similarity import word_overlap
 from angle_train.evaluation.statistics import Array, Interval, draw_figures, interval_around, spearman_of
 from angle_train.training.choosing import MOST_RESAMPLES, Candidate, Columns
-from angle_train.training.merging import Snapshot, blended
+from angle_train.training.merging import blended
 from angle_train.training.processes import rank_zero
 from angle_train.training.trainer import VectorsByWeights, restore
 
@@ -204,7 +205,7 @@ class Checkpoints:
     """
 
     model: SentenceTransformer
-    backbone: Snapshot
+    backbone: Mapping[str, Tensor]
     directory: Path
     vectors: VectorsByWeights
 

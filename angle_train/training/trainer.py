@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,7 +53,7 @@ from angle_train.training.arguments import (
 )
 from angle_train.training.choosing import Columns
 from angle_train.training.frozen import computed_once, freeze_layers
-from angle_train.training.merging import Snapshot, blended
+from angle_train.training.merging import blended
 from angle_train.training.processes import any_process, is_first, process_count, process_number, rank_zero
 from angle_train.training.watch import (
     METRIC,
@@ -135,8 +135,7 @@ class DevEvaluator(BaseEvaluator):
         beside: Further sets to measure, behind the dev sets; they do not count in the figure.
 
     Attributes:
-        backbone: What is mixed in, see `merging.snapshot`; to be set where there is a share or layers are
-            restored.
+        backbone: What is mixed in, see `merging.snapshot`; to be set where there is a share.
         vectors: What weights that may be taken, the best and the last, made of the texts of the sets.
         figure: What the mean figure is called.
     """
@@ -155,7 +154,7 @@ class DevEvaluator(BaseEvaluator):
         self.primary_metric = METRIC
         self.figure = name_of_figure(sets)
         self.start = start
-        self.backbone = Snapshot()
+        self.backbone: Mapping[str, Tensor] = {}
         self._sets = sets
         self._measured = [*sets, *beside]
         self._notes = notes

@@ -189,9 +189,6 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=names, default=usual, help=told)
     parser.add_argument("--has", type=float, default=0.0, help="share of MiniLM that --model has already")
     parser.add_argument("--shares", type=float, nargs="+", help="of MiniLM in all, mixed into --model")
-    parser.add_argument(
-        "--restored-layers", type=float, default=0.0, help="with --shares: as the recipe's key"
-    )
     given = parser.parse_args()
     files = []
     for name in given.only:
@@ -199,7 +196,7 @@ def main() -> None:
             files.append(str(OUT / f"{name}.jsonl"))
             write_jsonl(Path(files[-1]), PAIRS[name](given.clones))
     if given.shares:
-        show_shares(given.model, given.has, given.shares, "dev", files, given.restored_layers)
+        show_shares(given.model, given.has, given.shares, "dev", files)
         return
     if files:
         print(evaluate(given.model, pairs=files, baseline=str(minilm())), flush=True)

@@ -4,7 +4,6 @@
     … --seeds 1 2 3 --part test                 # the sets that nothing was chosen on; default dev
     … --part test --model runs/cloud-ops/model  # measure this model, with intervals; train none
     … --part train --model runs/cloud-ops/model --has 0.1 --shares 0.1 0.2 0.3  # more of MiniLM mixed in
-    … --part train --model RUN --shares 0 0.1 --restored-layers 0.34  # of --merge-back 0
     … --only forum-answers headlines            # these guards alone
 
 Trains on the demo's pairs by the recipe `opposites`, with values of the recipe as `angle-train fit` takes
@@ -132,7 +131,6 @@ def show_shares(
     shares: Sequence[float],
     part: str,
     files: Sequence[str],
-    restored_layers: float = 0.0,
 ) -> None:
     """Print what a model scores with shares of MiniLM's weights in all, of which it `has` one already.
 
@@ -142,12 +140,11 @@ def show_shares(
         shares: Those to measure.
         part: Which of the demo's pairs are measured, too (`split_of`).
         files: Pairs to measure.
-        restored_layers: This share of the layers, the highest, is MiniLM's in full.
     """
     sets = [load_pairs(str(file), rows=split_of(part)) for file in cloud_ops().test]
     sets += [load_pairs(file) for file in files]
     backbone = SentenceTransformer(str(minilm(6)), device="cpu")
-    before, untouched = scores(backbone, sets), snapshot(backbone, restored_layers)
+    before, untouched = scores(backbone, sets), snapshot(backbone)
     print("MiniLM: " + "; ".join(f"{name} {value:.1f}" for name, value in before.items()), flush=True)
     model = SentenceTransformer(folder, device="cpu")
     for share in shares:
@@ -166,9 +163,6 @@ def main() -> None:
     parser.add_argument("--model", metavar="DIR", help="measure this one in place of training")
     parser.add_argument("--has", type=float, default=0.0, help="share of MiniLM that --model has already")
     parser.add_argument("--shares", type=float, nargs="+", help="of MiniLM in all, mixed into --model")
-    parser.add_argument(
-        "--restored-layers", type=float, default=0.0, help="with --shares: as the recipe's key"
-    )
     parser.add_argument("--only", nargs="+", metavar="GUARD", help="these guards of the part")
     arguments = parser.parse_args()
     configure_logging(quiet=True)
@@ -176,8 +170,7 @@ def main() -> None:
         parser.error(f"--only: the part {arguments.part} has no {', '.join(sorted(unknown))}")
     files = guards(arguments.part, arguments.only)
     if arguments.model and arguments.shares:
-        mixed = (arguments.has, arguments.shares, arguments.part, files, arguments.restored_layers)
-        show_shares(arguments.model, *mixed)
+        show_shares(arguments.model, arguments.has, arguments.shares, arguments.part, files)
         return
     if arguments.model:
         print(measured(arguments.model, arguments.part, files))

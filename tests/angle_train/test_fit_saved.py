@@ -7,7 +7,7 @@ import torch
 from scipy.stats import spearmanr
 from sentence_transformers import SentenceTransformer
 from tiny_backbones import checkpoint
-from train_runs import evaluate_model, now, run_of, state, tuned_weights, write
+from train_runs import evaluate_model, now, run_of, tuned_weights, write
 
 from angle_train import run as fit_module
 from angle_train.data.pairs import load_pairs
@@ -60,8 +60,6 @@ def reported(report, role, model="tuned"):
         {"prompt": PAPER, "max_seq_length": "auto", "pooling": "last-max"},
         LORA,
         LORA | {"average_with_backbone": 0.3, "precision": "bf16"},
-        {"average_with_backbone": 0.3, "restored_layers": 0.5},
-        LORA | {"restored_layers": 0.5},
     ],
 )
 def test_a_fresh_load_of_the_model_gives_the_figures_of_the_report(start, rows, values):
@@ -91,37 +89,6 @@ def test_without_dev_pairs_the_test_figures_are_of_the_saved_model(start, rows, 
     assert [r["pairs"] for r in report["results"]][::3] == ["dev/held out in turn", "test"]
     model = SentenceTransformer(str(tuned_weights(out)), device="cpu")
     assert score(model, rows[16:64]) == pytest.approx(reported(report, "test"), abs=1e-6)
-
-
-@pytest.mark.parametrize("by_parts", [False, True])
-@pytest.mark.parametrize("values", [{}, {"average_with_backbone": 0.3}, LORA | {"learning_rate": 5e-3}])
-def test_restored_layers_are_the_backbones_in_what_is_saved_and_in_the_figures(
-    start, rows, values, by_parts, two_parts, tiny_model_dir
-):
-    given = {"loss": "papers", "epochs": 4, "learning_rate": 5e-3, "restored_layers": 0.5} | values
-    out, report = start(by_parts=by_parts, **given)
-    before, after = state(tiny_model_dir), state(tuned_weights(out))
-    changed = {name for name, weights in before.items() if not torch.equal(after[name], weights)}
-    assert any(".layer.0." in name for name in changed)
-    assert not any(".layer.1." in name for name in changed)
-    model = SentenceTransformer(str(tuned_weights(out)), device="cpu")
-    assert score(model, rows[16:64]) == pytest.approx(reported(report, "test"), abs=1e-6)
-    merged = {"share": given.get("average_with_backbone", 0.0), "restored_layers": 1, "layers": 2}
-    assert report["details"]["merge"] == merged
-    if not by_parts:
-        assert score(model, rows[:48]) == pytest.approx(report["dev_after"], abs=1e-6)
-
-
-def test_parts_held_out_are_measured_with_the_layers_restored(start, two_parts):
-    """The training is the same; what chooses its length is measured with other weights."""
-    given = {"loss": "papers", "epochs": 4, "learning_rate": 5e-3, "by_parts": True}
-    _, as_trained = start(**given)
-    _, report = start(name="restored", restored_layers=0.5, **given)
-    curve, other = (found["details"]["folds"]["curve"] for found in (as_trained, report))
-    assert len(curve) == len(other)
-    assert curve != pytest.approx(other, abs=1e-4)
-    assert report["details"]["merge"] == {"share": 0.0, "restored_layers": 1, "layers": 2}
-    assert "merge" not in as_trained["details"]
 
 
 def test_the_backbone_that_is_kept_reads_as_many_tokens_as_the_one_that_was_measured(start, rows):

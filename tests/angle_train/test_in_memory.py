@@ -272,7 +272,7 @@ def test_what_cannot_be_trained_is_one_line(tiny_model, some, given, said):
         train(given.pop("model"), given.pop("pairs"), **given)
 
 
-FOR_FIT = {"average_with_backbone", "restored_layers", "distil_epochs", "guard_loss"}
+FOR_FIT = {"average_with_backbone", "distil_epochs", "guard_loss"}
 FOR_FIT |= {"keep_general", "keep_texts", "keep_weight"}
 
 

@@ -104,9 +104,12 @@ def test_recipe_survives_writing_and_reading(
             "[training]\naverage_with_backbone = 1.5\n",
             r"average_with_backbone \(fit --merge-back\): .*got 1.5",
         ),
-        ("[backbone]\nrestored_layers = 0.3\n", r"restored_layers belongs under \[training\]; move it there"),
-        ("restored_layers = 0.3\n", r"restored_layers belongs under \[training\]; move it there"),
-        ("[training]\nrestored_layers = 1\n", r"restored_layers: Input should be less than 1, got 1"),
+        ("[backbone]\ndistil_epochs = 2\n", r"distil_epochs belongs under \[training\]; move it there"),
+        ("distil_epochs = 2\n", r"distil_epochs belongs under \[training\]; move it there"),
+        (
+            "[training]\ndistil_epochs = -1\n",
+            r"distil_epochs: Input .* or equal to 0, got -1",
+        ),
         (
             "[objective]\npositive_score = 0.8\nnegative_score = 0.8\n",
             r"negative_score must be below positive_score",

@@ -14,7 +14,6 @@ from angle_data.errors import InputError
 from angle_train import evaluate, fit, train
 from angle_train.model.load import load_backbone
 from angle_train.model.routes import tie_equal_routes
-from angle_train.training.merging import snapshot
 
 FAST = {"loss": "graded", "epochs": 3, "batch_size": 16, "learning_rate": 3e-3, "evals_per_epoch": 1}
 FAST |= {"device": "cpu"}
@@ -240,10 +239,3 @@ def test_routes_that_are_not_for_queries_and_documents_are_refused(tiny_model_di
     )
     with pytest.raises(InputError, match=r"routes title and body.*none takes texts as a query"):
         load_backbone(str(tmp_path / "odd"), device="cpu")
-
-
-def test_the_layers_of_every_route_are_restored(router_dir):
-    restored = snapshot(opened(router_dir), 0.5).restored
-    routes = {name.split(".sub_modules.")[1].split(".")[0] for name in restored}
-    assert routes == {"query", "document"}
-    assert {name.split(".layer.")[1][0] for name in restored if ".layer." in name} == {"1"}

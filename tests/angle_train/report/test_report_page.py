@@ -332,15 +332,6 @@ def test_long_texts_are_clipped_and_can_be_unfolded(fit_page):
     ("merge", "said"),
     [
         (MERGE, "The tuned weights are 30 % backbone and 70 % tuned."),
-        (
-            {"share": 0.0, "restored_layers": 1, "layers": 2},
-            "The highest layer of 2 has the backbone's weights.",
-        ),
-        (
-            {"share": 0.1, "restored_layers": 2, "layers": 6},
-            "The 2 highest of 6 layers have the backbone's weights. "
-            "The other tuned weights are 10 % backbone and 90 % tuned.",
-        ),
     ],
 )
 def test_the_page_says_what_of_the_backbone_is_in_the_weights(fit_page, merge, said):
