@@ -113,9 +113,13 @@ def _model_of(model: Any, folder: Path) -> str:
 
 def _in_memory(model: Any) -> Any:
     """Return the model in memory that a caller gave, itself or as what `train` returned; None for a path."""
-    if is_path(model) or hasattr(model, "save_pretrained"):
-        return None if is_path(model) else model
-    return getattr(model, "model", None)
+    if is_path(model):
+        return None
+    if hasattr(model, "save_pretrained"):
+        return model
+    from angle_train.in_memory import TrainedModel
+
+    return model.model if isinstance(model, TrainedModel) else None
 
 
 def kept_in(folder: Path, model: Any) -> str:

@@ -67,7 +67,13 @@ def load_data(options: FitOptions, reason: str = "") -> tuple[RunData, Recipe]:
         training = recipe.training
         distils = training.distil_epochs > 0
         kept = load_to_keep(options.keep or (), training.keep_general, own, measured, further=distils)
-    return replace(data, kept=kept, guards=guards), recipe
+        data = replace(data, kept=kept, guards=guards)
+        if distils and not data.staying:
+            log.warning(
+                "warning: distil_epochs has no effect, since no texts of other kinds are kept; give --keep "
+                "FILE, or --set keep_general=true"
+            )
+    return data, recipe
 
 
 def with_judged(data: RunData, spec: str, *, dev_by_people: bool) -> RunData:

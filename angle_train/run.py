@@ -70,7 +70,7 @@ from angle_train.report.verdict import BACKBONE, TUNED
 from angle_train.trainer_arguments import tracker_names
 from angle_train.training.arguments import check_arguments, check_trackers
 from angle_train.training.choosing import Candidate, Columns, choose, what_pairs_show
-from angle_train.training.distillation import Stages
+from angle_train.training.distillation import Stages, stages_of
 from angle_train.training.folds import cross_fit
 from angle_train.training.frozen import check_frozen
 from angle_train.training.guards import (
@@ -154,20 +154,20 @@ class FitRun:
         first: DevEvaluator | None = None,
         stop_at: int | None = None,
     ) -> Training:
-        """Train `model` in place on all training pairs; `first` watches the model that it is distilled of."""
+        """Train `model` in place on all training pairs; `first` is that of `Stages.train`."""
         return self.stages.train(
             model,
             self.directory,
-            base_model(self, model),
             evaluator=dev,
+            first=first,
             resume=self.resume,
-            options=TrainOptions(stop_at, tracker_names(self.options.report_to), self.kept, first=first),
+            options=TrainOptions(stop_at, tracker_names(self.options.report_to), self.kept),
         )
 
     @property
     def stages(self) -> Stages:
-        """The training on all training pairs, and what is distilled of it."""
-        return Stages(self.data.train, self.recipe, self.data.staying, self.load)
+        """The training on all training pairs, and what is distilled from it."""
+        return stages_of(self.data.train, self.recipe, self.data.staying, self.load)
 
 
 def fit(options: FitOptions, reason: str = "", loaded: tuple[RunData, Recipe] | None = None) -> FitResult:
@@ -375,8 +375,9 @@ def tune_on_dev_sets(run: FitRun, model: SentenceTransformer, before: BaseFigure
     if not run.data.test:
         log.info("%s", what_pairs_show(dev))
     notes = run.directory.checkpoints / "measured.jsonl"
-    done = run.stages.first_steps
-    told = teller(run.options.out, dev, untuned[: len(dev)], done + run.stages.schedule.steps)
+    stages = run.stages
+    done = stages.first_steps
+    told = teller(run.options.out, dev, untuned[: len(dev)], done + stages.schedule.steps)
     first = DevEvaluator(dev, score, told=told)
     evaluator = DevEvaluator(dev, score, notes, share, lambda step, now: told(done + step, now), beside)
     evaluator.backbone = backbone = snapshot(model)
@@ -394,7 +395,7 @@ def tune_on_dev_sets(run: FitRun, model: SentenceTransformer, before: BaseFigure
     findings = {"choice": choice.to_dict(), "guards": as_details(weighed[number], guards.most)}
     merge = merge_details(taken.share)
     known = evaluator.vectors.get((taken.step, taken.share))
-    return TuningResult(training, choice, findings | merge | run.stages.details, known=known)
+    return TuningResult(training, choice, findings | merge | stages.details, known=known)
 
 
 @rank_zero

@@ -24,10 +24,8 @@ MOST = 5_000
 FEWEST = 8
 _OWN = 2_000  # of the user's texts at most, so that general text is not lost among them
 _GENERAL = ("texts.jsonl", "genres.jsonl", "long.jsonl", "answers.jsonl")
-_FURTHER = (
-    "specialist.jsonl",
-    "names.jsonl",
-)  # kept beside pairs, they cost more than they bring (benchmarks/log)
+# For distillation alone: kept beside pairs, they cost other text more than they bring (names-kept.md).
+_FURTHER = ("specialist.jsonl", "names.jsonl")
 
 log = logging.getLogger("angle.fit")
 

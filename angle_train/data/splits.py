@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from angle_data.errors import InputError
-from angle_data.text import counted
+from angle_data.text import counted, normalise
 from angle_train.data.guards import Guard
 from angle_train.data.hold_out import check_enough, hold_out
 from angle_train.data.judged import JudgedPairs
@@ -73,8 +73,14 @@ class RunData:
 
     @property
     def staying(self) -> Sequence[str]:
-        """The texts that a distillation lets the model embed as the backbone does."""
-        return [*self.kept.texts, *self.kept.further] if self.kept else ()
+        """The texts that a distillation lets the model embed as the backbone does; none of those that train.
+
+        Without those of parts that are held out, too: they are no other kind of text.
+        """
+        if self.kept is None:
+            return ()
+        known = {normalise(text) for text in (*self.train.text1, *self.train.text2)}
+        return [text for text in (*self.kept.texts, *self.kept.further) if normalise(text) not in known]
 
     @property
     def choosing(self) -> list[PairSet | SearchSet]:

@@ -11,8 +11,10 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
 
+import numpy as np
 import torch
 from datasets import Dataset
+from numpy.typing import NDArray
 from sentence_transformers.base.sampler import DefaultBatchSampler
 from torch import Tensor
 
@@ -220,17 +222,21 @@ class PairCollator:
 
 @dataclass
 class TargetCollator(PairCollator):
-    """Collates rows `{text, role, target}` into batches like those of pairs.
+    """Collates rows `{text, role, place}` into batches like those of pairs.
 
     The label `target` (N, D) has what each of the N texts is to be embedded as, in the order of the chunks.
+
+    Attributes:
+        targets: What every text is to be embedded as (P, D), by its place.
     """
 
-    valid_label_columns: list[str] = field(default_factory=lambda: ["target"])
+    targets: NDArray[np.float32] = field(default_factory=lambda: np.empty((0, 0), dtype=np.float32))
+    valid_label_columns: list[str] = field(default_factory=lambda: ["place"])
 
     def __call__(self, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """Return the batch of `rows`; see the class."""
         ordered = sorted(rows, key=lambda row: (row["role"], len(row["text"]), row["text"]))
-        target = torch.tensor([row["target"] for row in ordered])
+        target = torch.from_numpy(np.array(self.targets[[row["place"] for row in ordered]]))
         return self._batch([(row["role"], row["text"]) for row in ordered], len(ordered), {"target": target})
 
 

@@ -197,12 +197,18 @@ class CombinedLoss(nn.Module):
 
 
 class TargetLoss(CombinedLoss):
-    """The mean of 1 - cosine of embeddings (N, D) and the targets of a `TargetCollator` batch."""
+    """The mean of 1 - cosine of embeddings (N, D) and the targets of a `TargetCollator` batch.
+
+    With `matryoshka_dims` the sum of that on all dimensions and on the first d, for each d.
+    """
 
     def _terms(self, embeddings: Tensor, labels: dict[str, Tensor]) -> dict[str, Tensor]:
+        losses = []
         with torch.autocast(embeddings.device.type, enabled=False):
-            cosines = (unit_rows(embeddings) * unit_rows(labels["target"])).sum(dim=1)
-        return {"target": (1 - cosines).mean()}
+            for width in widths(self.config, embeddings.shape[1]):
+                own, wanted = (unit_rows(rows[:, :width]) for rows in (embeddings, labels["target"]))
+                losses.append((1 - (own * wanted).sum(dim=1)).mean())
+        return {"target": torch.stack(losses).sum()}
 
 
 @contextmanager

@@ -8,7 +8,7 @@ In reading order:
     and the one with the best dev score stay on disk; precision, trackers.
 `teacher`: pairs without labels that another model scores, to train on.
 `frozen`: layers that stay as they are, computed once for each text.
-`distillation`: what a fresh backbone learns of the tuned model: its embeddings of the domain's texts.
+`distillation`: what a fresh backbone learns from the tuned model: its embeddings of the domain's texts.
 `passed`: a user's own training arguments: what passes, and what is refused.
 `watch`: the learning curve, a first look, early stopping, interruption, and running out of memory or disk.
 `run_directory`: the output directory of a run: new, interrupted or finished; its checkpoints.

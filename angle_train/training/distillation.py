@@ -11,6 +11,7 @@ model's own answers against forgetting, Li and Hoiem 2016, https://arxiv.org/abs
 
 from __future__ import annotations
 
+import gc
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from datasets import Dataset
 from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
@@ -29,7 +31,7 @@ from angle_train.evaluation.similarity import Embedder, unit_rows
 from angle_train.model.roles import PAIR, Role
 from angle_train.objective.batches import TargetCollator
 from angle_train.objective.loss import TargetLoss
-from angle_train.recipe import Recipe
+from angle_train.recipe import ARGS, Recipe
 from angle_train.training.arguments import Schedule
 from angle_train.training.processes import rank_zero
 from angle_train.training.run_directory import RunDirectory
@@ -37,13 +39,14 @@ from angle_train.training.trainer import NO_PATIENCE, DevEvaluator, Training, Tr
 
 log = logging.getLogger("angle.fit")
 
-_BATCH = 64  # texts a step
+_STEP = 64  # texts of an optimiser step
 _OPENS = 2.0  # log-odds: the gate is shut below -2, open above 2, and rises evenly between
-_PENALTY = (
-    8e-4  # of the gate's squared weights, beside the mean loss of a text (benchmarks/log/distillation.md)
-)
+_PENALTY = 8e-4  # of half the gate's squared weights, beside the mean loss of a text (benchmarks/log)
+_APART = 0.5  # a gate that is open by so much more for the own texts than for the others tells them apart
 
-Vectors = NDArray[np.float64]
+Vectors = NDArray[np.float32]
+Text = tuple[Role, str]
+"""A text and what it is to a search."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,68 +54,76 @@ class TextsToEmbed:
     """The texts that a model learns to embed.
 
     Attributes:
-        own: Those of the training pairs, each with its role.
+        own: Those of the training pairs.
         others: Those that are to stay as they are; none of them is one of the pairs.
-        role: Of the others.
     """
 
-    own: Sequence[tuple[Role, str]]
-    others: Sequence[str]
-    role: Role = ""
-
-    def __len__(self) -> int:
-        """How many rows one pass takes."""
-        return len(self.own) + self.repeats * len(self.others)
+    own: Sequence[Text]
+    others: Sequence[Text]
 
     @property
-    def repeats(self) -> int:
-        """How often the others come in one pass, so that they are about as many as the own."""
-        return max(1, round(len(self.own) / len(self.others)))
+    def every(self) -> list[Text]:
+        """All texts, the own ones first."""
+        return [*self.own, *self.others]
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """How many distinct texts are the own, and the others."""
+        return len({text for _, text in self.own}), len({text for _, text in self.others})
+
+    def places(self) -> list[int]:
+        """Return the places in `every` of one pass: whichever are fewer come again, to be about as many."""
+        own, others = len(self.own), len(self.others)
+        repeated = [*range(own)] * max(1, round(others / own))
+        return repeated + [*range(own, own + others)] * max(1, round(own / others))
 
 
 def texts_to_embed(pairs: PairSet, staying: Sequence[str]) -> TextsToEmbed | None:
-    """Return the texts of the pairs, and those of `staying` that are none of them; None where none are."""
-    roles: tuple[Role, Role] = PAIR if pairs.roles else ("", "")
+    """Return the texts of the pairs, and those of `staying` that are none of them; None where none are.
+
+    Where the pairs have roles, every other text is a query and a document.
+    """
+    roles: tuple[Role, ...] = PAIR if pairs.roles else ("", "")
     ends = zip(pairs.text1, pairs.text2, strict=True)
     own = list(dict.fromkeys(end for both in ends for end in zip(roles, both, strict=True)))
     known = {normalise(text) for _, text in own}
     others = [text for text in staying if normalise(text) not in known]
-    return TextsToEmbed(own, others, roles[1]) if others else None
+    return (
+        TextsToEmbed(own, [(role, text) for role in dict.fromkeys(roles) for text in others])
+        if others
+        else None
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Stages:
-    """A training on pairs and, where the recipe distils, what a fresh backbone learns of the result.
+    """A training on pairs and, where the recipe distils, what a fresh backbone learns from its result.
 
     Attributes:
         pairs: What to train on.
         recipe: How; settled.
-        staying: Texts that the backbone is to embed as before, beside those of the pairs.
         load: Loads a model as training starts with it.
+        texts: What the last stage learns; None where the training on pairs is the last.
     """
 
     pairs: PairSet
     recipe: Recipe
-    staying: Sequence[str]
     load: Callable[[], SentenceTransformer]
-
-    @property
-    def texts(self) -> TextsToEmbed | None:
-        """What the last stage learns; None where the training on pairs is the last."""
-        return texts_to_embed(self.pairs, self.staying) if self.recipe.training.distil_epochs else None
+    texts: TextsToEmbed | None
 
     @property
     def last(self) -> Recipe:
         """How the training goes whose weights are kept."""
         if self.texts is None:
             return self.recipe
-        stage = {"epochs": self.recipe.training.distil_epochs, "batch_size": _BATCH}
-        return self.recipe.with_overrides(stage)
+        at_once = min(_STEP, 4 * self.recipe.training.batch_size)  # a small batch says that memory is scarce
+        stage = {"epochs": self.recipe.training.distil_epochs, "batch_size": at_once}
+        return self.recipe.with_overrides(stage | {ARGS: {"gradient_accumulation_steps": _STEP // at_once}})
 
     @property
     def schedule(self) -> Schedule:
         """The schedule of the training whose weights are kept."""
-        return Schedule(self.last, len(self.texts or self.pairs))
+        return Schedule(self.last, len(self.texts.places() if self.texts else self.pairs))
 
     @property
     def first_steps(self) -> int:
@@ -122,84 +133,108 @@ class Stages:
     @property
     def details(self) -> dict[str, Any]:
         """What a report says of a distillation; nothing where there is none."""
-        found = self.texts
-        return {"distillation": {"own": len(found.own), "others": len(found.others)}} if found else {}
+        if self.texts is None:
+            return {}
+        own, others = self.texts.counts
+        return {"distillation": {"own": own, "others": others}}
 
     def train(
         self,
         model: SentenceTransformer,
         directory: RunDirectory,
-        base: SentenceTransformer | None = None,
         *,
         evaluator: DevEvaluator | None = None,
+        first: DevEvaluator | None = None,
         resume: Path | None = None,
         options: TrainOptions | None = None,
     ) -> Training:
         """Train `model` in place, as `trainer.train` does.
 
         Args:
-            model: As it was loaded.
-            directory: Of the run. Those of the stage before lie among its checkpoints.
-            base: Whose embeddings stay; default those of `model`.
+            model: As `load` gives it.
+            directory: Of the run. That of the stage before lies among its checkpoints.
             evaluator: Measures the weights that may be kept.
-            resume: Checkpoint of these weights to go on from.
+            first: Measures the model that is distilled on its way, for the log alone: its last weights count.
+            resume: Checkpoint of the weights that may be kept, to go on from.
             options: As `trainer.train`.
 
         Raises:
             InputError: As `trainer.train`, and DivergedError and KeyboardInterrupt.
         """
         options = options or TrainOptions()
-        texts = self.texts
         pairs: PairSet | Dataset = self.pairs
-        if texts is not None:
-            file = self._targets(model if base is None else base, texts, directory, options)
+        if self.texts is not None:
+            wanted = np.load(self._targets(model, directory, first, options), mmap_mode="r")
             log.info(
                 "a fresh backbone learns the tuned embeddings of %s texts, and keeps its own of %s others",
-                f"{len(texts.own):,}",
-                f"{len(texts.others):,}",
+                *(f"{count:,}" for count in self.texts.counts),
             )
-            pairs = _rows(texts, np.load(file))
+            pairs = _rows(self.texts)
             cached = self.recipe.training.gradient_cache
             loss = partial(TargetLoss, config=self.recipe.objective, gradient_cache=cached)
-            options = replace(options, kept=None, loss=loss, collator=TargetCollator)
-        elif self.recipe.training.distil_epochs:
-            log.warning("distil_epochs: no texts are kept, so nothing is distilled; set keep_general=true")
+            collator = partial(TargetCollator, targets=wanted)
+            options = replace(options, kept=None, loss=loss, collator=collator)
         checkpoints = directory.checkpoints
         return train(
             model, pairs, self.last, checkpoints, evaluator=evaluator, resume=resume, options=options
         )
 
     def _targets(
-        self, base: SentenceTransformer, texts: TextsToEmbed, directory: RunDirectory, options: TrainOptions
+        self,
+        model: SentenceTransformer,
+        directory: RunDirectory,
+        first: DevEvaluator | None,
+        options: TrainOptions,
     ) -> Path:
         """Train on the pairs, unless that was done, and return the file of the targets that this gives."""
         run = RunDirectory(directory.checkpoints / "tuned", {**directory.fingerprint, "part": "tuned"})
         file = run.path / "targets.npy"
-        if not file.exists():
-            tuned = self.load()
-            train(
-                tuned,
-                self.pairs,
-                self.recipe.with_overrides({"patience": NO_PATIENCE}),
-                run.checkpoints,
-                evaluator=options.first,
-                resume=rank_zero(run.claim)(run.status(overwrite=False)),
-                options=replace(options, stop_at=None),
-            )
-            _write_targets(file, base, tuned, texts)
-            run.tidy()
+        if rank_zero(file.exists)():
+            return file
+        device = model.device
+        waits = device.type != "cpu" and self.recipe.backbone.quantization == "none"
+        if waits:  # the training needs the memory
+            model.to("cpu")
+        tuned = self.load()
+        train(
+            tuned,
+            self.pairs,
+            self.recipe.with_overrides({"patience": NO_PATIENCE}),
+            run.checkpoints,
+            evaluator=first,
+            resume=run.claim(run.status(overwrite=False)),
+            options=replace(options, stop_at=None, trackers=()),  # they follow the weights that may be kept
+        )
+        if waits:
+            model.to(device)
+        _write_targets(file, model, tuned, self.texts)
+        run.tidy()
+        del tuned
+        gc.collect()  # the trainer and its model hold each other
+        if device.type == "cuda":
+            torch.cuda.empty_cache()
         return file
+
+
+def stages_of(
+    pairs: PairSet, recipe: Recipe, staying: Sequence[str], load: Callable[[], SentenceTransformer]
+) -> Stages:
+    """Return the stages of a training; `staying` are texts that a distillation lets stay as they are."""
+    texts = texts_to_embed(pairs, staying) if recipe.training.distil_epochs else None
+    return Stages(pairs, recipe, load, texts)
 
 
 @rank_zero
 def _write_targets(
-    file: Path, base: SentenceTransformer, tuned: SentenceTransformer, texts: TextsToEmbed
+    file: Path, model: SentenceTransformer, tuned: SentenceTransformer, texts: TextsToEmbed | None
 ) -> None:
     """Write what the texts are to be embedded as, whole or not at all."""
-    before = _embedded(Embedder(base, "the backbone"), texts)
+    if texts is None:
+        raise ValueError("no texts to embed")
+    before = _embedded(Embedder(model, "the backbone"), texts)
     after = _embedded(Embedder(tuned, "the tuned model"), texts)
     part = file.with_name("part.npy")
-    np.save(part, targets(before, after, len(texts.own)).astype(np.float32))
+    np.save(part, targets(before, after, len(texts.own)))
     part.replace(file)
 
 
@@ -213,46 +248,39 @@ def targets(before: Vectors, tuned: Vectors, own: int) -> Vectors:
     """
     from sklearn.linear_model import LogisticRegression
 
-    before, tuned = unit_rows(before), unit_rows(tuned)
+    before, tuned = (unit_rows(rows).astype(np.float32) for rows in (before, tuned))
     mine = np.arange(len(before)) < own
     # On one scale, so that the penalty means the same for a backbone whose embeddings are all alike.
     spread = before - before.mean(axis=0)
     spread /= max(float(np.sqrt(spread.var(axis=0).sum())), np.finfo(np.float32).tiny)
     strength = 1 / (_PENALTY * len(before))
     gate = LogisticRegression(C=strength, class_weight="balanced", max_iter=1_000).fit(spread, mine)
-    open_by = np.clip(0.5 + gate.decision_function(spread) / (2 * _OPENS), 0, 1)[:, None]
-    log.info(
-        "a gate tells your texts from others: open by %.2f in the mean for yours, by %.2f for the others",
-        open_by[mine].mean(),
-        open_by[~mine].mean(),
-    )
-    return unit_rows(open_by * tuned + (1 - open_by) * before)
+    open_by = np.clip(0.5 + gate.decision_function(spread) / (2 * _OPENS), 0, 1).astype(np.float32)[:, None]
+    yours, theirs = float(open_by[mine].mean()), float(open_by[~mine].mean())
+    log.info("the gate is open by %.2f in the mean for your texts, by %.2f for the others", yours, theirs)
+    if yours - theirs < _APART:
+        log.warning(
+            "warning: the texts that are to stay are much like yours, so the model learns less from your "
+            "pairs; --keep texts of other kinds"
+        )
+    return unit_rows(open_by * tuned + (1 - open_by) * before).astype(np.float32)
 
 
 def _embedded(embed: Embedder, texts: TextsToEmbed) -> Vectors:
-    """Return the embeddings of the texts, the own ones first."""
-    rows = np.empty(0)
+    """Return the embeddings of all texts, in the order of `every`."""
     by_role: dict[Role, list[int]] = {}
-    every = [*texts.own, *((texts.role, text) for text in texts.others)]
+    every = texts.every
     for place, (role, _) in enumerate(every):
         by_role.setdefault(role, []).append(place)
+    found = {role: embed([every[place][1] for place in places], role) for role, places in by_role.items()}
+    rows = np.empty((len(every), next(iter(found.values())).shape[1]), dtype=np.float32)
     for role, places in by_role.items():
-        found = embed([every[place][1] for place in places], role)
-        rows = np.zeros((len(every), found.shape[1])) if not rows.size else rows
-        rows[places] = found
+        rows[places] = found[role]
     return rows
 
 
-def _rows(texts: TextsToEmbed, wanted: NDArray[np.float32]) -> Dataset:
+def _rows(texts: TextsToEmbed) -> Dataset:
     """Return the rows of one pass, as `TargetCollator` reads them."""
-    own = [{"role": role, "text": text} for role, text in texts.own]
-    others = [{"role": texts.role, "text": text} for text in texts.others]
-    places = [*range(len(own)), *(list(range(len(own), len(wanted))) * texts.repeats)]
-    every: list[dict[str, Any]] = [*own, *others]
-    return Dataset.from_dict(
-        {
-            "role": [every[place]["role"] for place in places],
-            "text": [every[place]["text"] for place in places],
-            "target": [wanted[place] for place in places],
-        }
-    )
+    every, places = texts.every, texts.places()
+    columns = {"role": [every[place][0] for place in places], "text": [every[place][1] for place in places]}
+    return Dataset.from_dict(columns | {"place": places})

@@ -24,7 +24,7 @@ from angle_train.evaluation.statistics import spearman
 from angle_train.objective.kept import Kept
 from angle_train.recipe import Recipe
 from angle_train.training.choosing import Candidate, Choice, choose, what_pairs_show
-from angle_train.training.distillation import Stages
+from angle_train.training.distillation import Stages, stages_of
 from angle_train.training.merging import snapshot
 from angle_train.training.run_directory import RunDirectory
 from angle_train.training.trainer import NO_PATIENCE, DevEvaluator, TrainOptions
@@ -108,7 +108,7 @@ def cross_fit(
         rest = human.take([i for i in range(len(human)) if i not in set(part)], human.name)
         run = RunDirectory(directory / f"part-{number}", {**fingerprint, "part": f"{number} of {len(parts)}"})
         pairs = together(others, rest, recipe.objective)
-        stages = Stages(pairs, recipe.with_overrides({"patience": NO_PATIENCE}), data.staying, load)
+        stages = stages_of(pairs, recipe.with_overrides({"patience": NO_PATIENCE}), data.staying, load)
         measured = measured_run(run, stages, [held_out], kept)
         run.tidy()
         steps = stages.schedule.steps
@@ -122,7 +122,7 @@ def measured_run(
 ) -> dict[int, list[Array]]:
     """Train in a directory, or go on there, and return the similarities of the sets by step, in order.
 
-    Trains to the end of the recipe, unless that has been measured; where its patience does not end it.
+    Trains to the end of the recipe, unless that has been measured or its patience ends it earlier.
     """
     training = stages.recipe.training
     share = training.average_with_backbone

@@ -106,7 +106,6 @@ class TrainOptions:
         loss: In place of the recipe's objective: a loss of Sentence Transformers, or a function that makes
             one for a model. Its batches are those of the library's collator, or of `collator`.
         collator: Makes the batches of a data set.
-        first: Watches the model that is distilled, see `distillation`.
     """
 
     stop_at: int | None = None
@@ -114,8 +113,7 @@ class TrainOptions:
     kept: Kept | None = None
     callbacks: Sequence[TrainerCallback] = ()
     loss: nn.Module | Callable[[SentenceTransformer], nn.Module] | None = None
-    collator: type[PairCollator] | None = None
-    first: DevEvaluator | None = None
+    collator: Callable[..., PairCollator] | None = None
 
 
 VectorsByWeights = dict[tuple[int, float], KnownVectors]
@@ -395,7 +393,7 @@ def _collator(
 ) -> PairCollator | None:
     """Return what makes the batches; None for the library's own."""
     of_pairs = isinstance(pairs, PairSet)
-    kind = PairCollator if of_pairs else options.collator
+    kind: Callable[..., PairCollator] | None = PairCollator if of_pairs else options.collator
     if kind is None:
         return None
     return kind(

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -127,6 +128,11 @@ def test_texts_of_the_user_are_escaped(tiny_model_dir, rows, tmp_path):
         ({"data": None}, InputError, "nothing to train on"),
         ({"device": "abacus"}, InputError, "--device abacus"),
         ({"backbone": "./nowhere"}, InputError, "nowhere does not exist"),
+        (
+            {"backbone": SimpleNamespace(model="x")},
+            InputError,
+            "SimpleNamespace is neither a path nor a name",
+        ),
     ],
 )
 def test_what_cannot_be_fitted_leaves_nothing_but_rows(options, kind, said, tiny_model_dir, rows, tmp_path):

@@ -1,6 +1,7 @@
 """`distil_epochs`: a fresh backbone learns the tuned embeddings of the domain's texts, and keeps its own."""
 
 import json
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -21,7 +22,7 @@ from angle_train.recipe import Recipe
 from angle_train.report import provisional
 from angle_train.run import fit, load_data
 from angle_train.training import distillation
-from angle_train.training.distillation import targets, texts_to_embed
+from angle_train.training.distillation import stages_of, targets, texts_to_embed
 
 FAST = {"loss": "graded", "epochs": 6, "batch_size": 16, "learning_rate": 2e-3, "evals_per_epoch": 1}
 
@@ -99,6 +100,14 @@ def test_a_kill_while_targets_are_written_costs_no_step_of_the_first_stage(confi
         with pytest.raises(CutOff):
             fit(config)
     assert not list(config.out.glob("checkpoints/tuned/targets.npy"))
+    with (
+        pytest.raises(CutOff),
+        cut_off("on_step_begin", 1, killed),
+    ):  # of the second stage: the first takes none
+        fit(config)
+    assert list(config.out.glob("checkpoints/tuned/targets.npy"))
+    with pytest.raises(CutOff), cut_off("on_step_begin", 1, killed):
+        fit(config)
     fit(config)
     assert weights(config.out) == weights(whole.out)
 
@@ -110,12 +119,16 @@ def test_parts_held_out_in_turn_are_distilled_too(config):
     assert report.planned_steps == 36
 
 
-def test_without_texts_that_stay_nothing_is_distilled(config, tmp_path, caplog):
-    alone = replace(config, keep=())
+@pytest.mark.parametrize("keeps_own", [False, True])
+def test_without_other_texts_nothing_is_distilled_and_one_line_says_so(
+    config, rows, tmp_path, caplog, keeps_own
+):
+    own = [{"text": row[name].upper()} for row in rows[:48] for name in ("sentence1", "sentence2")]
+    alone = replace(config, keep=[write(tmp_path / "own.jsonl", own)] if keeps_own else ())
     report = fit(alone).report
     plain = replace(changed(alone, distil_epochs=0), out=tmp_path / "plain")
     fit(plain)
-    assert "distil_epochs: no texts are kept, so nothing is distilled" in caplog.text
+    assert caplog.text.count("distil_epochs has no effect, since no texts of other kinds are kept") == 1
     assert weights(alone.out) == weights(plain.out)
     assert "distillation" not in report.details
 
@@ -127,7 +140,10 @@ def test_more_general_texts_stay_in_a_distillation_than_are_kept_beside_pairs(co
     assert [*data.kept.texts] == [*without.texts]
     assert len(data.kept.further) == 1_737
     assert not {*map(normalise, data.kept.further)} & {*map(normalise, general_texts())}
-    assert [*data.staying] == [*data.kept.texts, *data.kept.further]
+    own = {*map(normalise, (*data.train.text1, *data.train.text2))}
+    kept = [*data.kept.texts, *data.kept.further]
+    assert [*data.staying] == [text for text in kept if normalise(text) not in own]
+    assert len(kept) - len(data.staying) == 36  # the user's own
     assert data.kept.sha256() != without.sha256()
     assert not without.further
     measured = pair_set([(data.kept.further[0], data.kept.further[1])])
@@ -137,18 +153,42 @@ def test_more_general_texts_stay_in_a_distillation_than_are_kept_beside_pairs(co
 def test_texts_of_the_pairs_are_no_others_and_have_their_roles():
     pairs = pair_set([("a", "b"), ("a", "c"), ("b", "a")])
     found = texts_to_embed(pairs, ["A ", "d", "e"])
-    assert (found.own, found.others, found.role) == ([("", "a"), ("", "b"), ("", "c")], ["d", "e"], "")
-    assert (found.repeats, len(found)) == (2, 3 + 2 * 2)
+    assert (found.own, found.others) == ([("", "a"), ("", "b"), ("", "c")], [("", "d"), ("", "e")])
     roles = texts_to_embed(replace(pairs, roles=True), ["d"])
-    assert {*roles.own} == {
-        ("query", "a"),
-        ("document", "b"),
-        ("document", "c"),
-        ("query", "b"),
-        ("document", "a"),
-    }
-    assert roles.role == "document"
+    query, document = "query", "document"
+    assert {*roles.own} == {(query, "a"), (query, "b"), (document, "a"), (document, "b"), (document, "c")}
+    assert roles.others == [(query, "d"), (document, "d")]
     assert texts_to_embed(pairs, ["a", "B"]) is None
+
+
+@pytest.mark.parametrize(
+    ("own", "others", "times"), [(7, 3, (1, 2)), (3, 7, (2, 1)), (2, 9, (4, 1)), (3, 4, (1, 1))]
+)
+def test_whichever_texts_are_fewer_come_again_in_a_pass(own, others, times):
+    texts = distillation.TextsToEmbed([("", "own")] * own, [("", "other")] * others)
+    assert Counter(texts.places()) == Counter(
+        [*range(own)] * times[0] + [*range(own, own + others)] * times[1]
+    )
+
+
+def test_held_out_pairs_do_not_stay_as_they_are(config):
+    """Their texts are among those that `keep_general` keeps, and in a part's run they train in no pair."""
+    given = changed(replace(config, dev=(), human=config.data, data=()), keep_general=True)
+    data, _ = load_data(given)
+    known = {normalise(text) for text in (*data.human.text1, *data.human.text2)}
+    assert known & {*map(normalise, data.kept.texts)}
+    assert not known & {*map(normalise, data.staying)}
+
+
+def test_a_step_is_of_64_texts_however_scarce_memory_is(config):
+    def last(**values):
+        asked = changed(config, args={"gradient_accumulation_steps": 3}, **values).recipe
+        pairs = pair_set([("a", "b"), ("c", "d")])
+        found = stages_of(pairs, asked, ["e"], None)
+        return found.last.training.batch_size, found.last.arguments["gradient_accumulation_steps"]
+
+    assert last(batch_size=64) == last(batch_size=16) == (64, 1)
+    assert last(batch_size=2) == (8, 8)
 
 
 def test_a_target_is_tuned_for_the_domain_and_the_backbones_elsewhere():
@@ -167,15 +207,27 @@ def test_a_target_is_tuned_for_the_domain_and_the_backbones_elsewhere():
     assert middle[2:].sum() > 0.3
 
 
-def test_loss_is_the_distance_of_each_text_from_its_own_target():
-    rows = [
-        {"text": text, "role": "", "target": [float(n), 1.0]} for n, text in enumerate(["ccc", "a", "bb"])
-    ]
-    batch = TargetCollator(spelled, Recipe())(rows)
-    assert batch["label"]["target"].tolist() == [[1.0, 1.0], [2.0, 1.0], [0.0, 1.0]]  # by length
-    loss = TargetLoss(torch.nn.Identity(), Recipe().objective)
-    embeddings = torch.tensor([[2.0, 2.0], [-2.0, -1.0], [0.0, 3.0]])
-    assert loss._terms(embeddings, batch["label"])["target"].item() == pytest.approx(2 / 3)
+def test_a_gate_that_cannot_tell_is_warned_of(caplog):
+    same = np.random.default_rng(0).normal(size=(400, 4))
+    targets(same, same, 200)
+    assert "the texts that are to stay are much like yours" in caplog.text
+    caplog.clear()
+    apart = same + np.repeat([[9.0, 0, 0, 0], [0, 9.0, 0, 0]], 200, axis=0)
+    targets(apart, apart, 200)
+    assert "much like yours" not in caplog.text
+
+
+@pytest.mark.parametrize("dims", [[], [2]])
+def test_loss_is_the_distance_of_each_text_from_its_own_target(dims):
+    rows = [{"text": text, "role": "", "place": place} for text, place in (("ccc", 2), ("a", 0), ("bb", 1))]
+    wanted = np.array([[1.0, 1.0, 0.0], [2.0, 1.0, 0.0], [0.0, 1.0, 1.0]], dtype=np.float32)
+    batch = TargetCollator(spelled, Recipe(), targets=wanted)(rows)
+    assert batch["label"]["target"].tolist() == wanted.tolist()  # by length
+    loss = TargetLoss(torch.nn.Identity(), Recipe().with_overrides({"matryoshka_dims": dims}).objective)
+    embeddings = torch.tensor([[2.0, 2.0, 0.0], [-2.0, -1.0, 0.0], [0.0, 3.0, 0.0]])
+    whole, first_two = (0 + 2 + 1 - 0.5**0.5) / 3, (0 + 2 + 0) / 3
+    expected = whole + first_two * bool(dims)
+    assert loss._terms(embeddings, batch["label"])["target"].item() == pytest.approx(expected)
 
 
 def test_the_dev_pairs_tell_of_both_stages_in_one_count_of_steps(config, monkeypatch):

@@ -328,15 +328,16 @@ def test_long_texts_are_clipped_and_can_be_unfolded(fit_page):
     assert "x" * 4000 not in html
 
 
-@pytest.mark.parametrize(
-    ("merge", "said"),
-    [
-        (MERGE, "The tuned weights are 30 % backbone and 70 % tuned."),
-    ],
-)
-def test_the_page_says_what_of_the_backbone_is_in_the_weights(fit_page, merge, said):
-    html = fit_page(report(WORSE, details={"merge": merge}), [view()])
-    assert f"Merged back {said}" in plain(html)
+def test_the_page_says_what_of_the_backbone_is_in_the_weights(fit_page):
+    html = fit_page(report(WORSE, details={"merge": MERGE}), [view()])
+    assert "Merged back The tuned weights are 30 % backbone and 70 % tuned." in plain(html)
+
+
+def test_the_page_says_that_a_fresh_backbone_learned_from_the_tuned_one(fit_page):
+    html = fit_page(report(WORSE, details={"distillation": {"own": 1_200, "others": 80}}), [view()])
+    assert "embeds 1,200 texts of them" in plain(html)
+    assert "kept its own embeddings of 80 others" in plain(html)
+    assert "Distilled" not in plain(fit_page(report(WORSE), [view()]))
 
 
 def test_where_the_backbone_stays_the_page_says_where_the_tuned_weights_are(fit_page):
