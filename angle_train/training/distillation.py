@@ -45,7 +45,7 @@ _PENALTY = 8e-4  # of half the gate's squared weights, beside the mean loss of a
 _APART = 0.5  # a gate that is open by so much more for the own texts than for the others tells them apart
 
 Vectors = NDArray[np.float32]
-Text = tuple[Role, str]
+TextInRole = tuple[Role, str]
 """A text and what it is to a search."""
 
 
@@ -58,11 +58,11 @@ class TextsToEmbed:
         others: Those that are to stay as they are; none of them is one of the pairs.
     """
 
-    own: Sequence[Text]
-    others: Sequence[Text]
+    own: Sequence[TextInRole]
+    others: Sequence[TextInRole]
 
     @property
-    def every(self) -> list[Text]:
+    def every(self) -> list[TextInRole]:
         """All texts, the own ones first."""
         return [*self.own, *self.others]
 

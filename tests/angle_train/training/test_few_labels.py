@@ -27,8 +27,8 @@ from angle_train.data.splits import run_leaks
 from angle_train.model.load import load_backbone
 from angle_train.recipe import Recipe
 from angle_train.run import fit
+from angle_train.training import distillation, trainer
 from angle_train.training import folds as cross_fitting
-from angle_train.training import trainer
 from angle_train.training.presets import settle
 
 SHORT = {
@@ -131,8 +131,7 @@ def test_every_human_pair_is_measured_by_a_run_that_did_not_train_on_it(
             np.testing.assert_array_equal(last[0], expected)
         return done
 
-    monkeypatch.setattr(cross_fitting, "train", watch)
-    monkeypatch.setattr(fit_module, "train", watch)
+    monkeypatch.setattr(distillation, "train", watch)
     fit(replace(config, out=tmp_path / "out"))
     first, second, rest = left_out
     assert (sorted(first + second), rest) == (list(range(32)), [])

@@ -210,7 +210,7 @@ def test_the_last_evaluation_has_a_loss_of_its_own(tiny_model, tmp_path, caplog)
 
 
 def test_a_single_step_has_a_rate_above_zero(tiny_model, tmp_path):
-    before = snapshot(tiny_model).weights
+    before = snapshot(tiny_model)
     recipe = Recipe(ObjectiveConfig(loss="papers"), training=TrainingConfig(epochs=1, batch_size=8))
     with pytest.raises(ValueError, match="settle the recipe first"):
         train(tiny_model, few_pairs(), recipe, tmp_path)
