@@ -197,7 +197,8 @@ class TrainingConfig:
         average_with_backbone: a in [0, 1); the final weights are (1-a)·tuned + a·backbone, which keeps
             more of what the backbone knew.
         distil_epochs: Passes in which a fresh backbone learns the tuned embeddings of the domain's texts and
-            its own of the texts that are kept, see `training.distillation`; 0 keeps the tuned weights.
+            its own of the texts that are kept, see `training.distillation`; 0 keeps the tuned weights. The
+            training before it goes to its planned end, whatever `patience` is.
         keep_general: Whether general texts that come with the toolkit, and the user's own, keep their
             similarities; those of `--keep` do in any case.
         keep_texts: So many of the texts to keep are encoded in each step.

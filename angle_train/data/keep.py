@@ -24,7 +24,7 @@ MOST = 5_000
 FEWEST = 8
 _OWN = 2_000  # of the user's texts at most, so that general text is not lost among them
 _GENERAL = ("texts.jsonl", "genres.jsonl", "long.jsonl", "answers.jsonl")
-# For distillation alone: kept beside pairs, they cost other text more than they bring (names-kept.md).
+# For distillation alone: kept beside pairs, they cost other text more than they bring (benchmarks/log).
 _FURTHER = ("specialist.jsonl", "names.jsonl")
 
 log = logging.getLogger("angle.fit")
@@ -98,7 +98,7 @@ def load_to_keep(
             f"too few to keep; give at least {FEWEST}"
         )
     log.info("texts whose similarities are kept: %s", ", ".join(counts))
-    more = _distinct(packaged_texts(_FURTHER), measuring | kept.keys()) if general and further else {}
+    more = _distinct(_packaged(_FURTHER), measuring | kept.keys()) if general and further else {}
     return KeptTexts(
         " + ".join(names), [kept[key] for key in _by_hash(kept)], [more[key] for key in _by_hash(more)]
     )
@@ -136,10 +136,10 @@ def _read(spec: str) -> Iterable[str]:
 
 def general_texts() -> list[str]:
     """Return the texts of many genres that come with the toolkit, written by a language model."""
-    return packaged_texts(_GENERAL)
+    return _packaged(_GENERAL)
 
 
-def packaged_texts(names: Iterable[str]) -> list[str]:
+def _packaged(names: Iterable[str]) -> list[str]:
     """Return the texts of files that come with the toolkit."""
     folder: Path = packaged_folder("general")
     return [row["text"] for name in names for _, row in read_jsonl(folder / name)]

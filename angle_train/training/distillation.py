@@ -36,6 +36,7 @@ from angle_train.training.arguments import Schedule
 from angle_train.training.processes import rank_zero
 from angle_train.training.run_directory import RunDirectory
 from angle_train.training.trainer import NO_PATIENCE, DevEvaluator, Training, TrainOptions, train
+from angle_train.training.watch import disk_errors_in_one_line
 
 log = logging.getLogger("angle.fit")
 
@@ -164,7 +165,8 @@ class Stages:
         options = options or TrainOptions()
         pairs: PairSet | Dataset = self.pairs
         if self.texts is not None:
-            wanted = np.load(self._targets(model, directory, first, options), mmap_mode="r")
+            file = self._targets(self.texts, model, directory, first, options)
+            wanted = np.load(file, mmap_mode="r")
             log.info(
                 "a fresh backbone learns the tuned embeddings of %s texts, and keeps its own of %s others",
                 *(f"{count:,}" for count in self.texts.counts),
@@ -181,6 +183,7 @@ class Stages:
 
     def _targets(
         self,
+        texts: TextsToEmbed,
         model: SentenceTransformer,
         directory: RunDirectory,
         first: DevEvaluator | None,
@@ -191,6 +194,7 @@ class Stages:
         file = run.path / "targets.npy"
         if rank_zero(file.exists)():
             return file
+        log.info("first a model is trained on the pairs, then a fresh backbone learns from it")
         device = model.device
         waits = device.type != "cpu" and self.recipe.backbone.quantization == "none"
         if waits:  # the training needs the memory
@@ -207,7 +211,7 @@ class Stages:
         )
         if waits:
             model.to(device)
-        _write_targets(file, model, tuned, self.texts)
+        _write_targets(file, model, tuned, texts)
         run.tidy()
         del tuned
         gc.collect()  # the trainer and its model hold each other
@@ -226,16 +230,17 @@ def stages_of(
 
 @rank_zero
 def _write_targets(
-    file: Path, model: SentenceTransformer, tuned: SentenceTransformer, texts: TextsToEmbed | None
+    file: Path, model: SentenceTransformer, tuned: SentenceTransformer, texts: TextsToEmbed
 ) -> None:
     """Write what the texts are to be embedded as, whole or not at all."""
-    if texts is None:
-        raise ValueError("no texts to embed")
+    log.info("embedding %s texts with the backbone and with the tuned model", f"{sum(texts.counts):,}")
     before = _embedded(Embedder(model, "the backbone"), texts)
     after = _embedded(Embedder(tuned, "the tuned model"), texts)
     part = file.with_name("part.npy")
-    np.save(part, targets(before, after, len(texts.own)))
-    part.replace(file)
+    wanted = targets(before, after, len(texts.own))
+    with disk_errors_in_one_line(file.parent):
+        np.save(part, wanted)
+        part.replace(file)
 
 
 def targets(before: Vectors, tuned: Vectors, own: int) -> Vectors:
