@@ -326,8 +326,9 @@ def measure_base_model(run: FitRun, model: SentenceTransformer) -> BaseFigures:
     data = run.data
     base = base_model(run, model)
     embed = Embedder(base, BACKBONE)  # one for all: no text is embedded twice
+    kept = None if run.stages.texts else data.kept  # a distillation has them stay in another way
     return BaseFigures(
-        kept=None if data.kept is None else embed(data.kept.texts, AS_DOCUMENT if data.train.roles else ""),
+        kept=None if kept is None else embed(kept.texts, AS_DOCUMENT if data.train.roles else ""),
         columns=[pair_similarity(pairs, embed) for _, pairs in data.evaluated],
         guards=[pair_similarity(guard.pairs, embed) for guard in data.guards],
         human=None if data.choosing or data.human is None else pair_similarity(data.human, embed),

@@ -13,10 +13,12 @@ from __future__ import annotations
 
 import gc
 import logging
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -25,7 +27,7 @@ from datasets import Dataset
 from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
 
-from angle_data.text import normalise
+from angle_data.text import normalise, stable_hash
 from angle_train.data.pairs import PairSet
 from angle_train.evaluation.similarity import Embedder, unit_rows
 from angle_train.model.roles import PAIR, Role
@@ -43,7 +45,10 @@ log = logging.getLogger("angle.fit")
 _STEP = 64  # texts of an optimiser step
 _OPENS = 2.0  # log-odds: the gate is shut below -2, open above 2, and rises evenly between
 _PENALTY = 8e-4  # of half the gate's squared weights, beside the mean loss of a text (benchmarks/log)
+_REPLACED = 0.3  # of the words of a copy of another text (benchmarks/log)
 _APART = 0.5  # a gate that is open by so much more for the own texts than for the others tells them apart
+
+_WORD = re.compile(r"[^\W\d_]{3,}")
 
 Vectors = NDArray[np.float32]
 TextInRole = tuple[Role, str]
@@ -56,7 +61,8 @@ class TextsToEmbed:
 
     Attributes:
         own: Those of the training pairs.
-        others: Those that are to stay as they are; none of them is one of the pairs.
+        others: Those that are to stay as they are, copies with other words in them too; none of them is one
+            of the pairs.
     """
 
     own: Sequence[TextInRole]
@@ -82,18 +88,39 @@ class TextsToEmbed:
 def texts_to_embed(pairs: PairSet, staying: Sequence[str]) -> TextsToEmbed | None:
     """Return the texts of the pairs, and those of `staying` that are none of them; None where none are.
 
-    Where the pairs have roles, every other text is a query and a document.
+    With the latter come copies, see `with_words_at_random`. Where the pairs have roles, every other text is a
+    query and a document.
     """
     roles: tuple[Role, ...] = PAIR if pairs.roles else ("", "")
     ends = zip(pairs.text1, pairs.text2, strict=True)
     own = list(dict.fromkeys(end for both in ends for end in zip(roles, both, strict=True)))
     known = {normalise(text) for _, text in own}
-    others = [text for text in staying if normalise(text) not in known]
+    staying = [text for text in staying if normalise(text) not in known]
+    every = dict.fromkeys([*staying, *with_words_at_random(staying)])
+    others = [text for text in every if normalise(text) not in known]
     return (
         TextsToEmbed(own, [(role, text) for role in dict.fromkeys(roles) for text in others])
         if others
         else None
     )
+
+
+def with_words_at_random(texts: Sequence[str]) -> list[str]:
+    """Return a copy of each text in which three words of ten are others, drawn from all texts.
+
+    Nobody writes such texts. They hold the backbone's embeddings in place between the kinds of text that
+    somebody did write (benchmarks/log). The same text gets the same words wherever it stands.
+    """
+    words = sorted({word for text in texts for word in _WORD.findall(text)})
+
+    def copy(text: str) -> str:
+        draw = Random(stable_hash(text))  # noqa: S311 - no secret
+        return _WORD.sub(
+            lambda word: words[int(draw.random() * len(words))] if draw.random() < _REPLACED else word[0],
+            text,
+        )
+
+    return [copy(text) for text in texts]
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +227,8 @@ class Stages:
         if waits:  # the training needs the memory
             model.to("cpu")
         tuned = self.load()
+        # Nothing holds other texts in place here, since these weights are not kept: so they learn more.
+        # The trackers follow the weights that may be kept.
         train(
             tuned,
             self.pairs,
@@ -207,7 +236,7 @@ class Stages:
             run.checkpoints,
             evaluator=first,
             resume=run.claim(run.status(overwrite=False)),
-            options=replace(options, stop_at=None, trackers=()),  # they follow the weights that may be kept
+            options=replace(options, stop_at=None, trackers=(), kept=None),
         )
         if waits:
             model.to(device)

@@ -1,6 +1,7 @@
 """`distil_epochs`: a fresh backbone learns the tuned embeddings of the domain's texts, and keeps its own."""
 
 import json
+import re
 from collections import Counter
 from dataclasses import replace
 
@@ -22,7 +23,7 @@ from angle_train.recipe import Recipe
 from angle_train.report import provisional
 from angle_train.run import fit, load_data
 from angle_train.training import distillation
-from angle_train.training.distillation import stages_of, targets, texts_to_embed
+from angle_train.training.distillation import stages_of, targets, texts_to_embed, with_words_at_random
 
 FAST = {"loss": "graded", "epochs": 6, "batch_size": 16, "learning_rate": 2e-3, "evals_per_epoch": 1}
 
@@ -52,8 +53,10 @@ def test_other_texts_stay_where_the_backbone_has_them_and_the_domains_move(confi
     others, own = general_texts()[:80], [row["sentence1"] for row in rows[:48]]
     assert moved(config, others) > moved(plain, others) + 0.01
     assert moved(config, others) > moved(config, own) + 0.01
-    assert report.details["distillation"] == {"own": 96, "others": 80}
-    assert report.planned_steps == 12 * 3  # 96 and 80 texts, 64 a step
+    assert report.details["distillation"] == {"own": 96, "others": 155}
+    assert (
+        report.planned_steps == 12 * 6
+    )  # 96 texts twice, 80 others, 75 copies of these with other words; 64 a step
     assert {path.name for path in config.out.iterdir()} >= {"model.safetensors", "report.json"}
     assert not (config.out / "checkpoints").exists()
     assert "distillation" not in json.loads((plain.out / "report.json").read_text())["details"]
@@ -75,7 +78,7 @@ def test_a_fresh_load_gives_the_figures_of_the_report(values, config):
     dev = data.with_roles().dev if values.get("roles") else data.dev
     saved = load_backbone(str(tuned_weights(config.out)), device="cpu")
     assert spearman(dev[0].score, evaluate_model(saved, dev[0])) == pytest.approx(report.dev_after, abs=1e-6)
-    assert report.details["distillation"] == {"own": 96, "others": 80}
+    assert report.details["distillation"] == {"own": 96, "others": 155}
 
 
 @pytest.mark.parametrize("step", [7, 18 + 7])
@@ -114,9 +117,9 @@ def test_a_kill_while_targets_are_written_costs_no_step_of_the_first_stage(confi
 
 def test_parts_held_out_in_turn_are_distilled_too(config):
     report = fit(replace(config, dev=(), human=config.data, data=())).report
-    assert report.details["distillation"] == {"own": 96, "others": 80}
+    assert report.details["distillation"] == {"own": 96, "others": 155}
     assert report.details["folds"]["progress"][-1] == 1
-    assert report.planned_steps == 36
+    assert report.planned_steps == 72
 
 
 @pytest.mark.parametrize("keeps_own", [False, True])
@@ -152,13 +155,51 @@ def test_more_general_texts_stay_in_a_distillation_than_are_kept_beside_pairs(co
 
 def test_texts_of_the_pairs_are_no_others_and_have_their_roles():
     pairs = pair_set([("a", "b"), ("a", "c"), ("b", "a")])
-    found = texts_to_embed(pairs, ["A ", "d", "e"])
+    found = texts_to_embed(pairs, ["A ", "d", "e"])  # words of one letter stay in their copies
     assert (found.own, found.others) == ([("", "a"), ("", "b"), ("", "c")], [("", "d"), ("", "e")])
     roles = texts_to_embed(replace(pairs, roles=True), ["d"])
     query, document = "query", "document"
     assert {*roles.own} == {(query, "a"), (query, "b"), (document, "a"), (document, "b"), (document, "c")}
     assert roles.others == [(query, "d"), (document, "d")]
     assert texts_to_embed(pairs, ["a", "B"]) is None
+
+
+def test_the_others_have_copies_with_words_of_each_other_in_them():
+    texts = general_texts()[:200]
+    copies = with_words_at_random(texts)
+    assert with_words_at_random(texts[::-1]) == copies[::-1]
+    words = {word for text in texts for word in re.findall("[a-zA-Z]{3,}", text)}
+    old, new = ([re.findall("[a-zA-Z]+", text) for text in these] for these in (texts, copies))
+    assert [*map(len, old)] == [*map(len, new)]
+    both = [pair for pairs in zip(old, new, strict=True) for pair in zip(*pairs, strict=True)]
+    assert {now for _, now in both if len(now) >= 3} <= words
+    long = [before != now for before, now in both if len(before) >= 3]
+    assert 0.27 < sum(long) / len(long) < 0.33
+    assert all(before == now for before, now in both if len(before) < 3)
+    assert re.sub("[a-zA-Z]{3,}", "", texts[0]) == re.sub("[a-zA-Z]{3,}", "", copies[0])
+    assert with_words_at_random(["Ein Über-Öltank", "油箱 漏油了"])[0].count("-") == 1
+
+    pairs = pair_set([("One of my own.", "Another of mine.")])
+    others = [text for _, text in texts_to_embed(pairs, [*texts, "It is.", "It is."]).others]
+    assert [*others] == [
+        *dict.fromkeys([*texts, "It is.", *with_words_at_random([*texts, "It is.", "It is."])])
+    ]
+
+
+def test_nothing_holds_other_texts_in_place_while_the_pairs_are_learned(config, monkeypatch):
+    kept = []
+
+    def seen(*given, options, **others):
+        kept.append(options.kept)
+        return train(*given, options=options, **others)
+
+    train = distillation.train
+    monkeypatch.setattr(distillation, "train", seen)
+    fit(config)
+    assert kept == [None, None]
+    kept.clear()
+    fit(replace(changed(config, distil_epochs=0), out=config.out.with_name("kept")))
+    assert [len(one.texts) for one in kept] == [80]
 
 
 @pytest.mark.parametrize(
@@ -234,6 +275,6 @@ def test_the_dev_pairs_tell_of_both_stages_in_one_count_of_steps(config, monkeyp
     told = []
     monkeypatch.setattr(provisional, "write_provisional_page", lambda *given: told.append(given[-1]))
     fit(config)
-    assert told[-1] == "step 54 of 54"
-    assert "step 18 of 54" in told  # the end of the first
-    assert len({*told}) == 6 + 12 + ("step 1 of 54" in told)
+    assert told[-1] == "step 90 of 90"
+    assert "step 18 of 90" in told  # the end of the first
+    assert len({*told}) == 6 + 12 + ("step 1 of 90" in told)
