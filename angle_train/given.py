@@ -74,14 +74,16 @@ def refuse_empty(name: str, value: Any) -> None:
 
 
 def warn_of_nothing_kept(values: Mapping[str, Any], recipe: Recipe, keep: Any) -> None:
-    """Warn where values of the recipe say how texts are kept, and none are."""
-    if keep is None and not recipe.training.keep_general:
-        for name in _OF_KEPT & values.keys():
-            log.warning(
-                "warning: %s has no effect, since no texts are kept; give --keep FILE, or --set "
-                "keep_general=true",
-                name,
-            )
+    """Warn where values of the recipe say how similarities are kept, and none are."""
+    training = recipe.training
+    if keep is None and not training.keep_general:
+        why = "no texts are kept; give --keep FILE, or --set keep_general=true"
+    elif training.distil_epochs:
+        why = "distil_epochs keeps embeddings, not similarities; leave it out, or --set distil_epochs=0"
+    else:
+        return
+    for name in sorted(_OF_KEPT & values.keys()):
+        log.warning("warning: %s has no effect, since %s", name, why)
 
 
 def checked_backbone(backbone: Any, given: Mapping[str, Any], teacher: str | None, out: Path) -> str:

@@ -114,7 +114,7 @@ def with_words_at_random(texts: Sequence[str]) -> list[str]:
     words = sorted({word for text in texts for word in _WORD.findall(text)})
 
     def copy(text: str) -> str:
-        draw = Random(stable_hash(text))  # noqa: S311 - no secret
+        draw = Random(stable_hash(text))
         return _WORD.sub(
             lambda word: words[int(draw.random() * len(words))] if draw.random() < _REPLACED else word[0],
             text,

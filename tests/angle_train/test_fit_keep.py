@@ -218,21 +218,25 @@ def test_the_name_of_a_folder_says_nothing_of_its_rows(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("setting", "warns"),
+    ("setting", "why"),
     [
-        ("keep_weight=500", True),
-        ("keep_texts=12", True),
-        ("keep_weight=500 keep_general=true", False),
-        ("learning_rate=0.002", False),
+        ("keep_weight=500", "no texts are kept; give --keep FILE, or"),
+        ("keep_texts=12", "no texts are kept; give --keep FILE, or"),
+        ("keep_weight=500 keep_general=true", ""),
+        (
+            "keep_texts=12 keep_general=true distil_epochs=0.1",
+            "distil_epochs keeps embeddings, not similarities;",
+        ),
+        ("learning_rate=0.002", ""),
     ],
 )
-def test_a_weight_of_nothing_is_told(program, config, tmp_path, setting, warns):
+def test_a_weight_of_nothing_is_told(program, config, tmp_path, setting, why):
     given = ["fit", "--data", *config.data, "--backbone", config.backbone, "--out", tmp_path / "new"]
     settings = [word for one in setting.split() for word in ("--set", one)]
     code, _, said = program(*given, "--epochs", "0.1", *settings)
     assert code == 0, said
     name = setting.partition("=")[0]
-    assert (f"warning: {name} has no effect, since no texts are kept; give --keep FILE, or" in said) == warns
+    assert (f"warning: {name} has no effect, since {why}" in said) == bool(why)
 
 
 def test_a_file_without_texts_is_refused_beside_general_text(tmp_path):
