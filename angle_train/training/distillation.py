@@ -88,14 +88,17 @@ class TextsToEmbed:
 def texts_to_embed(pairs: PairSet, staying: Sequence[str]) -> TextsToEmbed | None:
     """Return the texts of the pairs, and those of `staying` that are none of them; None where none are.
 
-    With the latter come copies, see `with_words_at_random`. Where the pairs have roles, every other text is a
-    query and a document.
+    With the latter come copies, see `with_words_at_random`. Of more than the pairs have texts, so many are
+    drawn by hash: few pairs are not to cost the time of many. Where the pairs have roles, every other text is
+    a query and a document.
     """
     roles: tuple[Role, ...] = PAIR if pairs.roles else ("", "")
     ends = zip(pairs.text1, pairs.text2, strict=True)
     own = list(dict.fromkeys(end for both in ends for end in zip(roles, both, strict=True)))
     known = {normalise(text) for _, text in own}
     staying = [text for text in staying if normalise(text) not in known]
+    if len(staying) > len(own):
+        staying = sorted(staying, key=stable_hash)[: len(own)]
     every = dict.fromkeys([*staying, *with_words_at_random(staying)])
     others = [text for text in every if normalise(text) not in known]
     return (

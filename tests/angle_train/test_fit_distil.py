@@ -179,11 +179,20 @@ def test_the_others_have_copies_with_words_of_each_other_in_them():
     assert re.sub("[a-zA-Z]{3,}", "", texts[0]) == re.sub("[a-zA-Z]{3,}", "", copies[0])
     assert with_words_at_random(["Ein Über-Öltank", "油箱 漏油了"])[0].count("-") == 1
 
-    pairs = pair_set([("One of my own.", "Another of mine.")])
-    others = [text for _, text in texts_to_embed(pairs, [*texts, "It is.", "It is."]).others]
-    assert [*others] == [
-        *dict.fromkeys([*texts, "It is.", *with_words_at_random([*texts, "It is.", "It is."])])
-    ]
+    staying = [*texts, "It is."]
+    pairs = pair_set([(f"own {number}", f"mine {number}") for number in range(150)])
+    others = [text for _, text in texts_to_embed(pairs, staying).others]
+    assert others == [*dict.fromkeys([*staying, *with_words_at_random(staying)])]
+
+
+def test_of_many_other_texts_as_many_stay_as_the_pairs_have():
+    texts = general_texts()[:200]
+    few = pair_set([(f"own {number}", f"mine {number}") for number in range(25)])
+    found = [text for _, text in texts_to_embed(few, texts).others]
+    assert [text in texts for text in found] == [True] * 50 + [False] * 50
+    assert found[:50] != texts[:50]
+    again = [text for _, text in texts_to_embed(few, texts[::-1]).others]
+    assert again == found
 
 
 def test_nothing_holds_other_texts_in_place_while_the_pairs_are_learned(config, monkeypatch):
