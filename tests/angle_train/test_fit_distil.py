@@ -189,7 +189,9 @@ def test_of_many_other_texts_as_many_stay_as_the_pairs_have():
     texts = general_texts()[:200]
     few = pair_set([(f"own {number}", f"mine {number}") for number in range(25)])
     found = [text for _, text in texts_to_embed(few, texts).others]
-    assert [text in texts for text in found] == [True] * 50 + [False] * 50
+    assert {*found[:50]} <= {*texts}
+    assert not {*found[50:]} & {*texts}
+    assert len(found) == 96  # words of the four shortest all stay in their copies
     assert found[:50] != texts[:50]
     again = [text for _, text in texts_to_embed(few, texts[::-1]).others]
     assert again == found
