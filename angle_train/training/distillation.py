@@ -2,8 +2,9 @@
 
 What a model learns from pairs of one domain moves text of every kind (benchmarks/log/distillation.md). So the
 tuned model is not kept. A gate, learned from the backbone's embeddings alone, says how much a text is of the
-domain; and a fresh backbone learns a target for every text: the tuned embedding as far as the gate is open,
-its own as far as it is shut. What is saved is an ordinary model: gate and tuned model are gone.
+domain; and a fresh backbone learns a target for every text of the pairs: the tuned embedding as far as the gate
+is open, its own as far as it is shut. All other texts keep its own. What is saved is an ordinary model: gate and
+tuned model are gone.
 
 Source: embeddings as what is distilled, Reimers and Gurevych 2020, https://arxiv.org/abs/2004.09813; a
 model's own answers against forgetting, Li and Hoiem 2016, https://arxiv.org/abs/1606.09282.
@@ -300,6 +301,7 @@ def targets(before: Vectors, tuned: Vectors, own: int) -> Vectors:
             "warning: the texts that are to stay are much like yours, so the model learns less from your "
             "pairs; --keep texts of other kinds"
         )
+    open_by[~mine] = 0  # so that what is near to the user's texts stays, too (benchmarks/log)
     return unit_rows(open_by * tuned + (1 - open_by) * before).astype(np.float32)
 
 

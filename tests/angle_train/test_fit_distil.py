@@ -252,11 +252,12 @@ def test_a_target_is_tuned_for_the_domain_and_the_backbones_elsewhere():
     found = targets(before, tuned, 200)
     assert np.linalg.norm(found, axis=1) == pytest.approx(1)
     assert (found[:200] * unit[:200][:, [2, 3, 0, 1]]).sum(axis=1).min() > 0.99
-    assert (found[200:] * unit[200:]).sum(axis=1).min() > 0.99
-    between = np.vstack([before, [[1.0, 1.0, 0, 0]]])
-    (middle,) = targets(between, between[:, [2, 3, 0, 1]], 200)[-1:]
+    assert found[200:] == pytest.approx(unit[200:], abs=1e-6)
+    between = np.vstack([[[1.0, 1.0, 0, 0]], before, [[1.0, 1.0, 0, 0]]])
+    middle, *_, other = targets(between, between[:, [2, 3, 0, 1]], 201)
     assert middle[:2].sum() > 0.3
     assert middle[2:].sum() > 0.3
+    assert other == pytest.approx([0.5**0.5, 0.5**0.5, 0, 0])  # as near to the domain, and it stays
 
 
 def test_a_gate_that_cannot_tell_is_warned_of(caplog):
