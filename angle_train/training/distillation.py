@@ -2,9 +2,9 @@
 
 What a model learns from pairs of one domain moves text of every kind (benchmarks/log/distillation.md). So the
 tuned model is not kept. A gate, learned from the backbone's embeddings alone, says how much a text is of the
-domain; and a fresh backbone learns a target for every text of the pairs: the tuned embedding as far as the gate
-is open, its own as far as it is shut. All other texts keep its own. What is saved is an ordinary model: gate and
-tuned model are gone.
+domain; and a fresh backbone learns a target for every text of the pairs: the tuned embedding as far as the
+gate is open, its own as far as it is shut. All other texts keep its own. What is saved is an ordinary model:
+gate and tuned model are gone.
 
 Source: embeddings as what is distilled, Reimers and Gurevych 2020, https://arxiv.org/abs/2004.09813; a
 model's own answers against forgetting, Li and Hoiem 2016, https://arxiv.org/abs/1606.09282.
