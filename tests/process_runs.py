@@ -69,11 +69,11 @@ def differences(one, other):
     return np.sort(np.concatenate([np.abs(first[name] - second[name]).ravel() for name in first]))
 
 
-def check_alike(one, two):
-    """Fail unless a run of two processes ended where one of one process did."""
+def check_alike(one, two, near=1e-6):
+    """Fail unless a run of two processes ended where one of one process did, all but few weights `near`."""
     # Where a gradient is next to 0, Adam divides rounding errors by it: one weight in 10,000 may differ more.
     apart = differences(one, two)
-    assert apart[: len(apart) * 9999 // 10_000].max() < 1e-6
+    assert apart[: len(apart) * 9999 // 10_000].max() < near
     assert apart[-1] < 1e-4
     alone, together = report(one), report(two)
     assert (alone["details"].pop("processes"), together["details"].pop("processes")) == (1, 2)

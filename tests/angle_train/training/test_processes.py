@@ -44,11 +44,18 @@ def test_every_run_ended_as_it_should(runs):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("one", "two"), [("one", "two"), ("folds-in-one", "folds"), ("distilled-in-one", "distilled")]
+    ("one", "two", "near"),
+    [
+        ("one", "two", 1e-6),
+        ("folds-in-one", "folds", 1e-6),
+        # The others begin at their targets, so half of the gradient begins as rounding errors, which Adam
+        # divides by; training moves weights by up to 8e-3.
+        ("distilled-in-one", "distilled", 2e-5),
+    ],
 )
-def test_two_processes_end_where_one_does(runs, tiny_model_dir, one, two):
+def test_two_processes_end_where_one_does(runs, tiny_model_dir, one, two, near):
     one, two = runs[0] / one, runs[0] / two
-    check_alike(one, two)
+    check_alike(one, two, near)
     assert differences(tiny_model_dir, two)[-1] > 1e-3
 
 
