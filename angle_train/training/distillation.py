@@ -199,7 +199,8 @@ class Stages:
             file = self._targets(self.texts, model, directory, first, options)
             wanted = np.load(file, mmap_mode="r")
             log.info(
-                "a fresh backbone learns the tuned embeddings of %s texts, and keeps its own of %s others",
+                "a fresh backbone learns the tuned embeddings of %s texts, and keeps its own of %s others, "
+                "copies with other words among them",
                 *(f"{count:,}" for count in self.texts.counts),
             )
             pairs = _rows(self.texts)
