@@ -38,11 +38,13 @@ class KeptTexts:
         name: What reports call them.
         texts: Those that keep their similarities while pairs are learned.
         further: Those that only a distillation keeps, see `training.distillation`.
+        given: Those of `texts` that `--keep` names.
     """
 
     name: str
     texts: Sequence[str]
     further: Sequence[str] = ()
+    given: Sequence[str] = ()
 
     @property
     def scale(self) -> str:
@@ -100,7 +102,10 @@ def load_to_keep(
     log.info("texts whose similarities are kept: %s", ", ".join(counts))
     more = _distinct(_packaged(_FURTHER), measuring | kept.keys()) if general and further else {}
     return KeptTexts(
-        " + ".join(names), [kept[key] for key in _by_hash(kept)], [more[key] for key in _by_hash(more)]
+        " + ".join(names),
+        texts=[kept[key] for key in _by_hash(kept)],
+        further=[more[key] for key in _by_hash(more)],
+        given=[kept[key] for key in _by_hash(given)[:MOST]],
     )
 
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from angle_data.errors import InputError
-from angle_data.text import counted, normalise
+from angle_data.text import counted, normalise, stable_hash
 from angle_train.data.guards import Guard
 from angle_train.data.hold_out import check_enough, hold_out
 from angle_train.data.judged import JudgedPairs
@@ -75,12 +75,14 @@ class RunData:
     def staying(self) -> Sequence[str]:
         """The texts that a distillation lets the model embed as the backbone does; none of those that train.
 
-        Without those of parts that are held out, too: they are no other kind of text.
+        Those of `--keep` come first, then all others by hash. Without those of parts that are held out, too:
+        they are no other kind of text.
         """
         if self.kept is None:
             return ()
         known = {normalise(text) for text in (*self.train.text1, *self.train.text2)}
-        return [text for text in (*self.kept.texts, *self.kept.further) if normalise(text) not in known]
+        others = sorted((*self.kept.texts, *self.kept.further), key=stable_hash)
+        return [text for text in dict.fromkeys([*self.kept.given, *others]) if normalise(text) not in known]
 
     @property
     def choosing(self) -> list[PairSet | SearchSet]:

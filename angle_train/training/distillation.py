@@ -64,10 +64,12 @@ class TextsToEmbed:
         own: Those of the training pairs.
         others: Those that are to stay as they are, copies with other words in them too; none of them is one
             of the pairs.
+        left_out: How many texts more could stay as they are.
     """
 
     own: Sequence[TextInRole]
     others: Sequence[TextInRole]
+    left_out: int = 0
 
     @property
     def every(self) -> list[TextInRole]:
@@ -89,21 +91,21 @@ class TextsToEmbed:
 def texts_to_embed(pairs: PairSet, staying: Sequence[str]) -> TextsToEmbed | None:
     """Return the texts of the pairs, and those of `staying` that are none of them; None where none are.
 
-    With the latter come copies, see `with_words_at_random`. Of more than the pairs have texts, so many are
-    drawn by hash: few pairs are not to cost the time of many. Where the pairs have roles, every other text is
-    a query and a document.
+    With the latter come copies, see `with_words_at_random`. Of more than the pairs have texts, the first are
+    taken: few pairs are not to cost the time of many. Where the pairs have roles, every other text is a query
+    and a document.
     """
     roles: tuple[Role, ...] = PAIR if pairs.roles else ("", "")
     ends = zip(pairs.text1, pairs.text2, strict=True)
     own = list(dict.fromkeys(end for both in ends for end in zip(roles, both, strict=True)))
     known = {normalise(text) for _, text in own}
-    staying = [text for text in staying if normalise(text) not in known]
+    staying, left_out = [text for text in staying if normalise(text) not in known], 0
     if len(staying) > len(own):
-        staying = sorted(staying, key=stable_hash)[: len(own)]
+        staying, left_out = staying[: len(own)], len(staying) - len(own)
     every = dict.fromkeys([*staying, *with_words_at_random(staying)])
     others = [text for text in every if normalise(text) not in known]
     return (
-        TextsToEmbed(own, [(role, text) for role in dict.fromkeys(roles) for text in others])
+        TextsToEmbed(own, [(role, text) for role in dict.fromkeys(roles) for text in others], left_out)
         if others
         else None
     )
@@ -203,6 +205,12 @@ class Stages:
                 "copies with other words among them",
                 *(f"{count:,}" for count in self.texts.counts),
             )
+            if self.texts.left_out:
+                log.info(
+                    "%s more texts of other kinds are left out, those of --keep last: as many stay as the "
+                    "pairs have",
+                    f"{self.texts.left_out:,}",
+                )
             pairs = _rows(self.texts)
             cached = self.recipe.training.gradient_cache
             loss = partial(TargetLoss, config=self.recipe.objective, gradient_cache=cached)

@@ -145,7 +145,8 @@ def test_more_general_texts_stay_in_a_distillation_than_are_kept_beside_pairs(co
     assert not {*map(normalise, data.kept.further)} & {*map(normalise, general_texts())}
     own = {*map(normalise, (*data.train.text1, *data.train.text2))}
     kept = [*data.kept.texts, *data.kept.further]
-    assert [*data.staying] == [text for text in kept if normalise(text) not in own]
+    assert {*data.staying} == {text for text in kept if normalise(text) not in own}
+    assert data.staying[:99] != kept[:99]  # those that only a distillation keeps are among the first
     assert len(kept) - len(data.staying) == 36  # the user's own
     assert data.kept.sha256() != without.sha256()
     assert not without.further
@@ -188,13 +189,22 @@ def test_the_others_have_copies_with_words_of_each_other_in_them():
 def test_of_many_other_texts_as_many_stay_as_the_pairs_have():
     texts = general_texts()[:200]
     few = pair_set([(f"own {number}", f"mine {number}") for number in range(25)])
-    found = [text for _, text in texts_to_embed(few, texts).others]
-    assert {*found[:50]} <= {*texts}
-    assert not {*found[50:]} & {*texts}
-    assert len(found) == 96  # words of the four shortest all stay in their copies
-    assert found[:50] != texts[:50]
-    again = [text for _, text in texts_to_embed(few, texts[::-1]).others]
-    assert again == found
+    found = texts_to_embed(few, texts)
+    others = [text for _, text in found.others]
+    assert others == [*dict.fromkeys([*texts[:50], *with_words_at_random(texts[:50])])]
+    assert found.left_out == 150
+
+
+def test_texts_of_keep_stay_before_those_that_come_with_the_toolkit(config, tmp_path, caplog):
+    caplog.set_level("INFO", logger="angle.fit")
+    mine = [f"Clause {number} of the lease names the tenant." for number in range(9)]
+    keep = [write(tmp_path / "mine.jsonl", [{"text": text} for text in mine])]
+    general = changed(replace(config, keep=keep), keep_general=True)
+    data, _ = load_data(general)
+    assert {*data.staying[:9]} == {*mine}
+    assert len({*data.staying}) == len(data.staying) > 4_000
+    fit(general)
+    assert "4,610 more texts of other kinds are left out, those of --keep last" in caplog.text
 
 
 def test_nothing_holds_other_texts_in_place_while_the_pairs_are_learned(config, monkeypatch):
