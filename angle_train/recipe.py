@@ -200,7 +200,8 @@ class TrainingConfig:
             its own of the texts that are kept, see `training.distillation`; 0 keeps the tuned weights. The
             training before it goes to its planned end, whatever `patience` is.
         keep_general: Whether general texts that come with the toolkit, and the user's own, keep their
-            similarities; those of `--keep` do in any case.
+            similarities (general texts their embeddings, where `distil_epochs` is set); those of `--keep` do
+            in any case.
         keep_texts: So many of the texts to keep are encoded in each step.
         guard_loss: Points of Spearman x 100 that a guard may lose; weights that surely lose more are refused,
             see `training.guards`.
