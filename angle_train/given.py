@@ -79,11 +79,11 @@ def warn_of_nothing_kept(values: Mapping[str, Any], recipe: Recipe, keep: Any) -
     if keep is None and not training.keep_general:
         why = "no texts are kept; give --keep FILE, or --set keep_general=true"
     elif training.distil_epochs:
-        why = "distil_epochs keeps embeddings, not similarities; leave it out, or --set distil_epochs=0"
+        why = "distil_epochs keeps embeddings, not similarities; leave {0} out, or --set distil_epochs=0"
     else:
         return
     for name in sorted(_OF_KEPT & values.keys()):
-        log.warning("warning: %s has no effect, since %s", name, why)
+        log.warning("warning: %s has no effect, since %s", name, why.format(name))
 
 
 def checked_backbone(backbone: Any, given: Mapping[str, Any], teacher: str | None, out: Path) -> str:

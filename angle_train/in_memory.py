@@ -6,6 +6,7 @@ backbone, no guards, no report.
 
 from __future__ import annotations
 
+import logging
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -57,6 +58,8 @@ _NOTES = "training.json"
 
 AnyLoss = nn.Module | Callable[[Any], nn.Module]
 """A loss of Sentence Transformers, or a function that makes one for a model."""
+
+log = logging.getLogger("angle.fit")
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,8 +191,19 @@ def _job(asked: TrainCall, folder: Path) -> _Job:
     train_sets = [load_pairs(file, "train", scale, "train", one_score=True) for file in files]
     recipe, _ = choose_recipe(name, files)
     recipe = settle(recipe.with_overrides(values), join(train_sets))
+    _warn_of_what_fit_keeps(recipe)
     joined = together(join(train_sets), None, recipe.objective)
     return _Job(joined, dev_sets, _with_steps(recipe, passed, len(joined)), passed)
+
+
+def _warn_of_what_fit_keeps(recipe: Recipe) -> None:
+    """Warn of a recipe by which `fit` keeps what the backbone knew: nothing does so here."""
+    training = recipe.training
+    if training.keep_general or training.distil_epochs or training.average_with_backbone:
+        log.warning(
+            "warning: train learns the pairs alone; by this recipe fit also keeps what the backbone knew of "
+            "other text: use fit, or expect to lose there"
+        )
 
 
 def _with_steps(recipe: Recipe, passed: Passed, count: int) -> Recipe:

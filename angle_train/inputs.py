@@ -13,7 +13,7 @@ from dataclasses import replace
 from angle_data.errors import InputError
 from angle_train.data.guards import load_guards, own_texts
 from angle_train.data.judged import FEWEST_TO_CHOOSE, ONE_SET, halves, holds_any, load_judged, match_judged
-from angle_train.data.keep import load_to_keep
+from angle_train.data.keep import load_to_keep, load_to_stay
 from angle_train.data.pairs import PairSet
 from angle_train.data.search_set import load_dev_searches, load_searches
 from angle_train.data.splits import RunData, assign_uses, load_sets
@@ -64,11 +64,13 @@ def load_data(options: FitOptions, reason: str = "") -> tuple[RunData, Recipe]:
         guards = load_guards(options.guard or (), learned, guarded, options.scale, data.test)
         held = [guard.pairs for guard in guards if guard.kind == "labelled"]
         measured = [*data.dev, *data.test, *searched, *held]
-        training = recipe.training
-        distils = training.distil_epochs > 0
-        kept = load_to_keep(options.keep or (), training.keep_general, own, measured, further=distils)
+        training, keep = recipe.training, options.keep or ()
+        if training.distil_epochs:
+            kept = load_to_stay(keep, training.keep_general, {*data.train.text1, *data.train.text2}, measured)
+        else:
+            kept = load_to_keep(keep, training.keep_general, own, measured)
         data = replace(data, kept=kept, guards=guards)
-        if distils and not data.staying:
+        if training.distil_epochs and kept is None:
             log.warning(
                 "warning: distil_epochs has no effect, since no texts of other kinds are kept; give --keep "
                 "FILE, or --set keep_general=true"

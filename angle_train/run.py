@@ -167,7 +167,7 @@ class FitRun:
     @property
     def stages(self) -> Stages:
         """The training on all training pairs, and what is distilled from it."""
-        return stages_of(self.data.train, self.recipe, self.data.staying, self.load)
+        return stages_of(self.data.train, self.recipe, self.data.kept, self.load)
 
 
 def fit(options: FitOptions, reason: str = "", loaded: tuple[RunData, Recipe] | None = None) -> FitResult:
@@ -326,7 +326,8 @@ def measure_base_model(run: FitRun, model: SentenceTransformer) -> BaseFigures:
     data = run.data
     base = base_model(run, model)
     embed = Embedder(base, BACKBONE)  # one for all: no text is embedded twice
-    kept = None if run.stages.texts else data.kept  # a distillation has them stay in another way
+    distils = run.recipe.training.distil_epochs > 0
+    kept = None if distils else data.kept  # a distillation has them stay in another way
     return BaseFigures(
         kept=None if kept is None else embed(kept.texts, AS_DOCUMENT if data.train.roles else ""),
         columns=[pair_similarity(pairs, embed) for _, pairs in data.evaluated],

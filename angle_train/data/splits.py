@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from angle_data.errors import InputError
-from angle_data.text import counted, normalise, stable_hash
+from angle_data.text import counted
 from angle_train.data.guards import Guard
 from angle_train.data.hold_out import check_enough, hold_out
 from angle_train.data.judged import JudgedPairs
@@ -48,7 +48,7 @@ class RunData:
         human: The human-graded pairs among `train`, with their weight; none if none were given.
         others: The pairs of `train` that are not human-graded; none if there are none.
         taught: The pairs of `others` that a teacher scored, see `training.teacher`; none without a teacher.
-        kept: Texts that are to keep their similarities, see `keep.load_to_keep`; none if there are none.
+        kept: Texts that are to stay as the backbone has them, see `keep`; none if there are none.
         guards: What must not get worse, see `guards.load_guards`.
         dropped: How many training pairs were left out, by reason.
         judged: What a language model says of the test pairs and of others, if it was asked.
@@ -70,19 +70,6 @@ class RunData:
     judged_dev: JudgedPairs | None = None
     searches: Sequence[SearchSet] = ()
     dev_searches: Sequence[SearchSet] = ()
-
-    @property
-    def staying(self) -> Sequence[str]:
-        """The texts that a distillation lets the model embed as the backbone does; none of those that train.
-
-        Those of `--keep` come first, then all others by hash. Without those of parts that are held out, too:
-        they are no other kind of text.
-        """
-        if self.kept is None:
-            return ()
-        known = {normalise(text) for text in (*self.train.text1, *self.train.text2)}
-        others = sorted((*self.kept.texts, *self.kept.further), key=stable_hash)
-        return [text for text in dict.fromkeys([*self.kept.given, *others]) if normalise(text) not in known]
 
     @property
     def choosing(self) -> list[PairSet | SearchSet]:

@@ -52,7 +52,7 @@ def _facts(report: FitReport, model: SentenceTransformer) -> list[str]:
     ]
     roles = {"train": "Training data", "human": "Human-graded training data",
              "teacher": "Scored by a teacher, without labels",
-             "keep": "Unlabelled texts that keep their similarities", "dev": "Chosen on",
+             "keep": "Unlabelled texts that stay as the backbone has them", "dev": "Chosen on",
              "test": "Tested on", "judged": "Graded by a language model, to test on too",
              "judged dev": "Graded by a language model, to choose by too",
              "search": "Tested on the search", "dev search": "Chosen on the search",

@@ -13,6 +13,7 @@ model's own answers against forgetting, Li and Hoiem 2016, https://arxiv.org/abs
 from __future__ import annotations
 
 import gc
+import hashlib
 import logging
 import re
 from collections.abc import Callable, Sequence
@@ -27,8 +28,10 @@ import torch
 from datasets import Dataset
 from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
+from sklearn.linear_model import LogisticRegression
 
 from angle_data.text import normalise, stable_hash
+from angle_train.data.keep import KeptTexts
 from angle_train.data.pairs import PairSet
 from angle_train.evaluation.similarity import Embedder, unit_rows
 from angle_train.model.roles import PAIR, Role
@@ -47,6 +50,8 @@ _STEP = 64  # texts of an optimiser step
 _OPENS = 2.0  # log-odds: the gate is shut below -2, open above 2, and rises evenly between
 _PENALTY = 8e-4  # of half the gate's squared weights, beside the mean loss of a text (benchmarks/log)
 _REPLACED = 0.3  # of the words of a copy of another text (benchmarks/log)
+_SEEN = 50_000  # texts of yours, and of the others, that the gate learns from at most
+_BLOCK = 65_536  # embeddings that are mixed at a time
 _APART = 0.5  # a gate that is open by so much more for the own texts than for the others tells them apart
 
 _WORD = re.compile(r"[^\W\d_]{3,}")
@@ -64,12 +69,10 @@ class TextsToEmbed:
         own: Those of the training pairs.
         others: Those that are to stay as they are, copies with other words in them too; none of them is one
             of the pairs.
-        left_out: How many texts more could stay as they are.
     """
 
     own: Sequence[TextInRole]
     others: Sequence[TextInRole]
-    left_out: int = 0
 
     @property
     def every(self) -> list[TextInRole]:
@@ -81,6 +84,10 @@ class TextsToEmbed:
         """How many distinct texts are the own, and the others."""
         return len({text for _, text in self.own}), len({text for _, text in self.others})
 
+    def sha256(self) -> str:
+        """Return a fingerprint of the texts and their order."""
+        return hashlib.sha256("\0".join(part for both in self.every for part in both).encode()).hexdigest()
+
     def places(self) -> list[int]:
         """Return the places in `every` of one pass: whichever are fewer come again, to be about as many."""
         own, others = len(self.own), len(self.others)
@@ -91,21 +98,17 @@ class TextsToEmbed:
 def texts_to_embed(pairs: PairSet, staying: Sequence[str]) -> TextsToEmbed | None:
     """Return the texts of the pairs, and those of `staying` that are none of them; None where none are.
 
-    With the latter come copies, see `with_words_at_random`. Of more than the pairs have texts, the first are
-    taken: few pairs are not to cost the time of many. Where the pairs have roles, every other text is a query
-    and a document.
+    With the latter come copies, see `with_words_at_random`. Where the pairs have roles, every other text is a
+    query and a document.
     """
     roles: tuple[Role, ...] = PAIR if pairs.roles else ("", "")
     ends = zip(pairs.text1, pairs.text2, strict=True)
     own = list(dict.fromkeys(end for both in ends for end in zip(roles, both, strict=True)))
     known = {normalise(text) for _, text in own}
-    staying, left_out = [text for text in staying if normalise(text) not in known], 0
-    if len(staying) > len(own):
-        staying, left_out = staying[: len(own)], len(staying) - len(own)
     every = dict.fromkeys([*staying, *with_words_at_random(staying)])
     others = [text for text in every if normalise(text) not in known]
     return (
-        TextsToEmbed(own, [(role, text) for role in dict.fromkeys(roles) for text in others], left_out)
+        TextsToEmbed(own, [(role, text) for role in dict.fromkeys(roles) for text in others])
         if others
         else None
     )
@@ -205,17 +208,11 @@ class Stages:
                 "copies with other words among them",
                 *(f"{count:,}" for count in self.texts.counts),
             )
-            if self.texts.left_out:
-                log.info(
-                    "%s more texts of other kinds are left out, those of --keep last: as many stay as the "
-                    "pairs have",
-                    f"{self.texts.left_out:,}",
-                )
             pairs = _rows(self.texts)
             cached = self.recipe.training.gradient_cache
             loss = partial(TargetLoss, config=self.recipe.objective, gradient_cache=cached)
             collator = partial(TargetCollator, targets=wanted)
-            options = replace(options, kept=None, loss=loss, collator=collator)
+            options = replace(options, kept=None, loss=loss, collator=collator, label="stage 2 of 2")
         checkpoints = directory.checkpoints
         return train(
             model, pairs, self.last, checkpoints, evaluator=evaluator, resume=resume, options=options
@@ -231,10 +228,14 @@ class Stages:
     ) -> Path:
         """Train on the pairs, unless that was done, and return the file of the targets that this gives."""
         run = RunDirectory(directory.checkpoints / "tuned", {**directory.fingerprint, "part": "tuned"})
-        file = run.path / "targets.npy"
+        file = run.path / f"targets-{texts.sha256()[:12]}.npy"  # none of other texts, if these have changed
         if rank_zero(file.exists)():
             return file
-        log.info("first a model is trained on the pairs, then a fresh backbone learns from it")
+        steps = (self.first_steps, self.schedule.steps)
+        log.info(
+            "two stages: a model is trained on the pairs, %s steps, and a fresh backbone learns from it, %s",
+            *(f"{count:,}" for count in steps),
+        )
         device = model.device
         waits = device.type != "cpu" and self.recipe.backbone.quantization == "none"
         if waits:  # the training needs the memory
@@ -249,7 +250,7 @@ class Stages:
             run.checkpoints,
             evaluator=first,
             resume=run.claim(run.status(overwrite=False)),
-            options=replace(options, stop_at=None, trackers=(), kept=None),
+            options=replace(options, stop_at=None, trackers=(), kept=None, label="stage 1 of 2"),
         )
         if waits:
             model.to(device)
@@ -263,10 +264,11 @@ class Stages:
 
 
 def stages_of(
-    pairs: PairSet, recipe: Recipe, staying: Sequence[str], load: Callable[[], SentenceTransformer]
+    pairs: PairSet, recipe: Recipe, staying: KeptTexts | None, load: Callable[[], SentenceTransformer]
 ) -> Stages:
     """Return the stages of a training; `staying` are texts that a distillation lets stay as they are."""
-    texts = texts_to_embed(pairs, staying) if recipe.training.distil_epochs else None
+    distils = recipe.training.distil_epochs > 0
+    texts = texts_to_embed(pairs, staying.texts) if staying is not None and distils else None
     return Stages(pairs, recipe, load, texts)
 
 
@@ -276,52 +278,71 @@ def _write_targets(
 ) -> None:
     """Write what the texts are to be embedded as, whole or not at all."""
     log.info("embedding %s texts with the backbone and with the tuned model", f"{sum(texts.counts):,}")
-    before = _embedded(Embedder(model, "the backbone"), texts)
-    after = _embedded(Embedder(tuned, "the tuned model"), texts)
+    before = _embedded(Embedder(model, "the backbone"), texts.every)
+    after = _embedded(Embedder(tuned, "the tuned model"), texts.own)
     part = file.with_name("part.npy")
-    wanted = targets(before, after, len(texts.own))
+    wanted = targets(before, after)
     with disk_errors_in_one_line(file.parent):
         np.save(part, wanted)
         part.replace(file)
 
 
-def targets(before: Vectors, tuned: Vectors, own: int) -> Vectors:
+def targets(before: Vectors, tuned: Vectors) -> Vectors:
     """Return what texts are to be embedded as (N, D), of length 1.
 
     Args:
-        before: The backbone's embeddings (N, D); the first `own` are of the user's texts.
-        tuned: Those of the tuned model.
-        own: How many are the user's.
+        before: The backbone's embeddings (N, D); the first are of the user's texts.
+        tuned: Those of the user's texts by the tuned model (M, D), M < N.
     """
-    from sklearn.linear_model import LogisticRegression
-
-    before, tuned = (unit_rows(rows).astype(np.float32) for rows in (before, tuned))
-    mine = np.arange(len(before)) < own
+    own = len(tuned)
+    wanted = unit_rows(before).astype(np.float32)
+    seen, mine = _seen_by_gate(len(wanted), own)
     # On one scale, so that the penalty means the same for a backbone whose embeddings are all alike.
-    spread = before - before.mean(axis=0)
-    spread /= max(float(np.sqrt(spread.var(axis=0).sum())), np.finfo(np.float32).tiny)
-    strength = 1 / (_PENALTY * len(before))
-    gate = LogisticRegression(C=strength, class_weight="balanced", max_iter=1_000).fit(spread, mine)
-    open_by = np.clip(0.5 + gate.decision_function(spread) / (2 * _OPENS), 0, 1).astype(np.float32)[:, None]
-    yours, theirs = float(open_by[mine].mean()), float(open_by[~mine].mean())
+    centre = wanted[seen].mean(axis=0)
+    spread = wanted[seen] - centre
+    scale = max(float(np.sqrt(spread.var(axis=0).sum())), np.finfo(np.float32).tiny)
+    spread /= scale
+    gate = LogisticRegression(C=1 / (_PENALTY * len(seen)), class_weight="balanced", max_iter=1_000)
+    gate.fit(spread, mine)
+    opening = _opening(gate, spread)
+    yours, theirs = float(opening[mine].mean()), float(opening[~mine].mean())
     log.info("the gate is open by %.2f in the mean for your texts, by %.2f for the others", yours, theirs)
     if yours - theirs < _APART:
         log.warning(
             "warning: the texts that are to stay are much like yours, so the model learns less from your "
             "pairs; --keep texts of other kinds"
         )
-    open_by[~mine] = 0  # so that what is near to the user's texts stays, too (benchmarks/log)
-    return unit_rows(open_by * tuned + (1 - open_by) * before).astype(np.float32)
+    for start in range(0, own, _BLOCK):
+        rows = slice(start, min(start + _BLOCK, own))
+        open_by = _opening(gate, (wanted[rows] - centre) / scale)
+        mixed = open_by * unit_rows(tuned[rows]) + (1 - open_by) * wanted[rows]
+        wanted[rows] = unit_rows(mixed)
+    return wanted  # the others as they were, so that what is near to the user's texts stays, too
 
 
-def _embedded(embed: Embedder, texts: TextsToEmbed) -> Vectors:
-    """Return the embeddings of all texts, in the order of `every`."""
+def _seen_by_gate(count: int, own: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Return the rows that the gate learns from, and which of them are the user's."""
+    draw = np.random.default_rng(0)
+    both = (np.arange(own), np.arange(own, count))
+    seen = np.concatenate(
+        [rows if len(rows) <= _SEEN else np.sort(draw.choice(rows, _SEEN, replace=False)) for rows in both]
+    )
+    return seen, seen < own
+
+
+def _opening(gate: LogisticRegression, spread: Vectors) -> Vectors:
+    """Return how far the gate is open for each text (N, 1), 0 to 1."""
+    log_odds: NDArray[np.float64] = gate.decision_function(spread)
+    return np.clip(0.5 + log_odds / (2 * _OPENS), 0, 1).astype(np.float32)[:, None]
+
+
+def _embedded(embed: Embedder, texts: Sequence[TextInRole]) -> Vectors:
+    """Return the embeddings of texts, in their order."""
     by_role: dict[Role, list[int]] = {}
-    every = texts.every
-    for place, (role, _) in enumerate(every):
+    for place, (role, _) in enumerate(texts):
         by_role.setdefault(role, []).append(place)
-    found = {role: embed([every[place][1] for place in places], role) for role, places in by_role.items()}
-    rows = np.empty((len(every), next(iter(found.values())).shape[1]), dtype=np.float32)
+    found = {role: embed([texts[place][1] for place in places], role) for role, places in by_role.items()}
+    rows = np.empty((len(texts), next(iter(found.values())).shape[1]), dtype=np.float32)
     for role, places in by_role.items():
         rows[places] = found[role]
     return rows

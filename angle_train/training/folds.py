@@ -108,7 +108,7 @@ def cross_fit(
         rest = human.take([i for i in range(len(human)) if i not in set(part)], human.name)
         run = RunDirectory(directory / f"part-{number}", {**fingerprint, "part": f"{number} of {len(parts)}"})
         pairs = together(others, rest, recipe.objective)
-        stages = stages_of(pairs, recipe.with_overrides({"patience": NO_PATIENCE}), data.staying, load)
+        stages = stages_of(pairs, recipe.with_overrides({"patience": NO_PATIENCE}), data.kept, load)
         measured = measured_run(run, stages, [held_out], kept)
         run.tidy()
         steps = stages.schedule.steps

@@ -106,6 +106,7 @@ class TrainOptions:
         loss: In place of the recipe's objective: a loss of Sentence Transformers, or a function that makes
             one for a model. Its batches are those of the library's collator, or of `collator`.
         collator: Makes the batches of a data set.
+        label: What the progress line calls this training.
     """
 
     stop_at: int | None = None
@@ -114,6 +115,7 @@ class TrainOptions:
     callbacks: Sequence[TrainerCallback] = ()
     loss: nn.Module | Callable[[SentenceTransformer], nn.Module] | None = None
     collator: Callable[..., PairCollator] | None = None
+    label: str = "training"
 
 
 VectorsByWeights = dict[tuple[int, float], KnownVectors]
@@ -329,7 +331,7 @@ def train(
         start = evaluator.start if evaluator else -math.inf
         frozen = recipe.backbone.layers_frozen
         with computed_once(model, frozen, directory / "activations", go_on=resume is not None):
-            state = _take_steps(trainer, config, state.global_step, end, start, resume)
+            state = _take_steps(trainer, config, state.global_step, end, start, resume, options.label)
     return Training(
         curve=learning_curve(state),
         steps=state.global_step,
@@ -409,10 +411,16 @@ def _collator(
 
 
 def _take_steps(
-    trainer: _Trainer, config: TrainingConfig, done: int, end: int, start: float, resume: Path | None
+    trainer: _Trainer,
+    config: TrainingConfig,
+    done: int,
+    end: int,
+    start: float,
+    resume: Path | None,
+    label: str,
 ) -> TrainerState:
     """Take the steps from `done` to `end` and return the trainer's last state."""
-    label = f"training, on from step {done}" if resume else "training"
+    label = f"{label}, on from step {done}" if resume else label
     adaptive = choose_chunking(trainer.model) == "adaptive" and not torch.distributed.is_initialized()
     with (
         quiet_libraries(),

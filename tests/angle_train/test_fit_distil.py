@@ -12,9 +12,10 @@ from cut_runs import CutOff, cut_off, interrupt
 from letter_model import spelled
 from train_runs import changed, evaluate_model, now, pair_set, run_of, tuned_weights, weights, write
 
+from angle_data.errors import InputError
 from angle_data.text import normalise
 from angle_train import run as fit_module
-from angle_train.data.keep import general_texts, load_to_keep
+from angle_train.data.keep import LEAST, KeptTexts, general_texts, load_to_stay
 from angle_train.evaluation.statistics import spearman
 from angle_train.model.load import load_backbone
 from angle_train.objective.batches import TargetCollator
@@ -91,6 +92,23 @@ def test_a_run_cut_off_in_either_stage_ends_in_the_same_weights(step, config, tm
     assert weights(config.out) == weights(whole.out)
 
 
+def test_targets_of_other_texts_are_not_taken(config, tmp_path, monkeypatch):
+    """As where one release wrote them, and the next lets other texts stay."""
+    whole = replace(config, out=tmp_path / "whole")
+    fit(whole)
+
+    def killed(*_):
+        raise CutOff
+
+    with monkeypatch.context() as patch:
+        patch.setattr(distillation, "with_words_at_random", lambda texts: [])
+        with pytest.raises(CutOff), cut_off("on_step_begin", 18 + 1, killed):
+            fit(config)
+    assert list(config.out.glob("checkpoints/tuned/targets-*.npy"))
+    fit(config)
+    assert weights(config.out) == weights(whole.out)
+
+
 def test_a_kill_while_targets_are_written_costs_no_step_of_the_first_stage(config, tmp_path, monkeypatch):
     whole = replace(config, out=tmp_path / "whole")
     fit(whole)
@@ -102,13 +120,13 @@ def test_a_kill_while_targets_are_written_costs_no_step_of_the_first_stage(confi
         patch.setattr(distillation, "targets", killed)
         with pytest.raises(CutOff):
             fit(config)
-    assert not list(config.out.glob("checkpoints/tuned/targets.npy"))
+    assert not list(config.out.glob("checkpoints/tuned/targets-*.npy"))
     with (
         pytest.raises(CutOff),
         cut_off("on_step_begin", 1, killed),
     ):  # of the second stage: the first takes none
         fit(config)
-    assert list(config.out.glob("checkpoints/tuned/targets.npy"))
+    assert list(config.out.glob("checkpoints/tuned/targets-*.npy"))
     with pytest.raises(CutOff), cut_off("on_step_begin", 1, killed):
         fit(config)
     fit(config)
@@ -122,12 +140,8 @@ def test_parts_held_out_in_turn_are_distilled_too(config):
     assert report.planned_steps == 72
 
 
-@pytest.mark.parametrize("keeps_own", [False, True])
-def test_without_other_texts_nothing_is_distilled_and_one_line_says_so(
-    config, rows, tmp_path, caplog, keeps_own
-):
-    own = [{"text": row[name].upper()} for row in rows[:48] for name in ("sentence1", "sentence2")]
-    alone = replace(config, keep=[write(tmp_path / "own.jsonl", own)] if keeps_own else ())
+def test_without_other_texts_nothing_is_distilled_and_one_line_says_so(config, tmp_path, caplog):
+    alone = replace(config, keep=())
     report = fit(alone).report
     plain = replace(changed(alone, distil_epochs=0), out=tmp_path / "plain")
     fit(plain)
@@ -136,22 +150,56 @@ def test_without_other_texts_nothing_is_distilled_and_one_line_says_so(
     assert "distillation" not in report.details
 
 
-def test_more_general_texts_stay_in_a_distillation_than_are_kept_beside_pairs(config):
-    general = changed(config, keep_general=True)
-    data, _ = load_data(general)
-    without = load_data(changed(general, distil_epochs=0))[0].kept
-    assert [*data.kept.texts] == [*without.texts]
-    assert len(data.kept.further) == 1_737
-    assert not {*map(normalise, data.kept.further)} & {*map(normalise, general_texts())}
-    own = {*map(normalise, (*data.train.text1, *data.train.text2))}
-    kept = [*data.kept.texts, *data.kept.further]
-    assert {*data.staying} == {text for text in kept if normalise(text) not in own}
-    assert data.staying[:99] != kept[:99]  # those that only a distillation keeps are among the first
-    assert len(kept) - len(data.staying) == 36  # the user's own
-    assert data.kept.sha256() != without.sha256()
-    assert not without.further
-    measured = pair_set([(data.kept.further[0], data.kept.further[1])])
-    assert len(load_to_keep([], True, [], [measured], further=True).further) == 1_735
+def test_texts_of_the_pairs_do_not_stay_as_they_are(config, rows, tmp_path, caplog):
+    own = [{"text": row[name].upper()} for row in rows[:48] for name in ("sentence1", "sentence2")]
+    spec = write(tmp_path / "own.jsonl", own)
+    with pytest.raises(InputError, match=r"0 distinct texts outside the pairs, dev, test and guards"):
+        load_data(replace(config, keep=[spec]))
+    assert f"--keep {spec}: 96 texts left out: in data that trains or measures (pairs, dev" in caplog.text
+
+
+def test_more_general_texts_stay_in_a_distillation_than_are_kept_beside_pairs(caplog):
+    caplog.set_level("INFO", "angle.fit")
+    many = [f"own {number}" for number in range(9_000)]
+    every = load_to_stay([], True, many, []).texts
+    assert {*general_texts()} < {*every}
+    assert len(every) == len(general_texts()) + 1_737
+    measured = pair_set([(every[0], every[1].upper())])
+    left = load_to_stay([], True, [*many, every[2].upper()], [measured])
+    assert {*left.texts} == {*every[3:]}
+    assert left.sha256() != load_to_stay([], True, many, []).sha256()
+    assert "stay as the backbone embeds them: 4,697 of general text" in caplog.text
+    assert load_to_stay([], False, many, []) is None
+
+
+def test_of_few_pairs_fewer_general_texts_stay_and_all_of_keep(tmp_path, caplog):
+    caplog.set_level("INFO", "angle.fit")
+    mine = [f"Clause {number} of the lease names the tenant." for number in range(3_000)]
+    spec = write(tmp_path / "mine.jsonl", [{"text": text} for text in mine])
+    found = load_to_stay([spec], True, ["a note", "A note"], [])
+    assert len({*found.texts} - {*mine}) == LEAST
+    assert {*mine} < {*found.texts}
+    assert found.name == "mine + general text"
+    assert f"them: 3,000 of --keep, {LEAST:,} of 4,697 of general text" in caplog.text
+    own = [f"note {number}" for number in range(LEAST + 5)]
+    more = load_to_stay([], True, own, []).texts
+    assert len(more) == LEAST + 5
+    assert {*found.texts} - {*mine} < {*more}
+
+
+@pytest.mark.parametrize(
+    ("text", "foreign"),
+    [
+        ("Der Server antwortet seit dem Neustart nicht mehr.", True),
+        ("Le disque de la base de données est plein.", True),
+        ("服务器重启后无法访问", True),
+        ("The server has not answered since it was restarted.", False),
+        ("SQL error 1205: lock wait timeout exceeded; try restarting the transaction", False),
+    ],
+)
+def test_where_nothing_of_ones_language_stays_a_line_says_so(text, foreign, caplog):
+    load_to_stay([], True, [text], [])
+    assert ("most words of your texts occur in none of those that stay" in caplog.text) == foreign
 
 
 def test_texts_of_the_pairs_are_no_others_and_have_their_roles():
@@ -178,33 +226,13 @@ def test_the_others_have_copies_with_words_of_each_other_in_them():
     assert 0.27 < sum(long) / len(long) < 0.33
     assert all(before == now for before, now in both if len(before) < 3)
     assert re.sub("[a-zA-Z]{3,}", "", texts[0]) == re.sub("[a-zA-Z]{3,}", "", copies[0])
-    assert with_words_at_random(["Ein Über-Öltank", "油箱 漏油了"])[0].count("-") == 1
+    umlauts = with_words_at_random(["Ein Über-Öltank läuft über die Straße."])[0]
+    assert {*re.findall(r"\w+", umlauts)} <= {"Ein", "Über", "Öltank", "läuft", "über", "die", "Straße"}
 
     staying = [*texts, "It is."]
     pairs = pair_set([(f"own {number}", f"mine {number}") for number in range(150)])
     others = [text for _, text in texts_to_embed(pairs, staying).others]
     assert others == [*dict.fromkeys([*staying, *with_words_at_random(staying)])]
-
-
-def test_of_many_other_texts_as_many_stay_as_the_pairs_have():
-    texts = general_texts()[:200]
-    few = pair_set([(f"own {number}", f"mine {number}") for number in range(25)])
-    found = texts_to_embed(few, texts)
-    others = [text for _, text in found.others]
-    assert others == [*dict.fromkeys([*texts[:50], *with_words_at_random(texts[:50])])]
-    assert found.left_out == 150
-
-
-def test_texts_of_keep_stay_before_those_that_come_with_the_toolkit(config, tmp_path, caplog):
-    caplog.set_level("INFO", logger="angle.fit")
-    mine = [f"Clause {number} of the lease names the tenant." for number in range(9)]
-    keep = [write(tmp_path / "mine.jsonl", [{"text": text} for text in mine])]
-    general = changed(replace(config, keep=keep), keep_general=True)
-    data, _ = load_data(general)
-    assert {*data.staying[:9]} == {*mine}
-    assert len({*data.staying}) == len(data.staying) > 4_000
-    fit(general)
-    assert "4,610 more texts of other kinds are left out, those of --keep last" in caplog.text
 
 
 def test_nothing_holds_other_texts_in_place_while_the_pairs_are_learned(config, monkeypatch):
@@ -233,20 +261,29 @@ def test_whichever_texts_are_fewer_come_again_in_a_pass(own, others, times):
     )
 
 
-def test_held_out_pairs_do_not_stay_as_they_are(config):
-    """Their texts are among those that `keep_general` keeps, and in a part's run they train in no pair."""
-    given = changed(replace(config, dev=(), human=config.data, data=()), keep_general=True)
-    data, _ = load_data(given)
+def test_held_out_pairs_do_not_stay_as_they_are(config, monkeypatch):
+    """In a part's run they train in no pair, and they are no other kind of text."""
+    stay = []
+
+    def seen(pairs, staying):
+        stay.append((len(pairs), {*map(normalise, staying)}))
+        return texts_to_embed(pairs, staying)
+
+    monkeypatch.setattr(distillation, "texts_to_embed", seen)
+    spec = write(config.out.parent / "more.jsonl", [{"text": text} for text in general_texts()[:20]])
+    given = replace(config, dev=(), human=config.data, data=(), keep=[spec, *config.data])
+    fit(changed(given, epochs=0.2, distil_epochs=0.2))
+    data = load_data(given)[0]
     known = {normalise(text) for text in (*data.human.text1, *data.human.text2)}
-    assert known & {*map(normalise, data.kept.texts)}
-    assert not known & {*map(normalise, data.staying)}
+    assert min(count for count, _ in stay) < 48
+    assert all(len(texts) == 20 and not texts & known for _, texts in stay)
 
 
 def test_a_step_is_of_64_texts_however_scarce_memory_is(config):
     def last(**values):
         asked = changed(config, args={"gradient_accumulation_steps": 3}, **values).recipe
         pairs = pair_set([("a", "b"), ("c", "d")])
-        found = stages_of(pairs, asked, ["e"], None)
+        found = stages_of(pairs, asked, KeptTexts("kept", ["e"]), None)
         return found.last.training.batch_size, found.last.arguments["gradient_accumulation_steps"]
 
     assert last(batch_size=64) == last(batch_size=16) == (64, 1)
@@ -259,12 +296,12 @@ def test_a_target_is_tuned_for_the_domain_and_the_backbones_elsewhere():
     before = 3 * np.repeat(np.eye(4)[:2], 200, axis=0) + draw.normal(0, 0.3, (400, 4))
     tuned = before[:, [2, 3, 0, 1]]
     unit = before / np.linalg.norm(before, axis=1, keepdims=True)
-    found = targets(before, tuned, 200)
+    found = targets(before, tuned[:200])
     assert np.linalg.norm(found, axis=1) == pytest.approx(1)
     assert (found[:200] * unit[:200][:, [2, 3, 0, 1]]).sum(axis=1).min() > 0.99
     assert found[200:] == pytest.approx(unit[200:], abs=1e-6)
     between = np.vstack([[[1.0, 1.0, 0, 0]], before, [[1.0, 1.0, 0, 0]]])
-    middle, *_, other = targets(between, between[:, [2, 3, 0, 1]], 201)
+    middle, *_, other = targets(between, between[:201, [2, 3, 0, 1]])
     assert middle[:2].sum() > 0.3
     assert middle[2:].sum() > 0.3
     assert other == pytest.approx([0.5**0.5, 0.5**0.5, 0, 0])  # as near to the domain, and it stays
@@ -272,12 +309,25 @@ def test_a_target_is_tuned_for_the_domain_and_the_backbones_elsewhere():
 
 def test_a_gate_that_cannot_tell_is_warned_of(caplog):
     same = np.random.default_rng(0).normal(size=(400, 4))
-    targets(same, same, 200)
+    targets(same, same[:200])
     assert "the texts that are to stay are much like yours" in caplog.text
     caplog.clear()
     apart = same + np.repeat([[9.0, 0, 0, 0], [0, 9.0, 0, 0]], 200, axis=0)
-    targets(apart, apart, 200)
+    targets(apart, apart[:200])
     assert "much like yours" not in caplog.text
+
+
+def test_targets_of_many_texts_are_those_of_few(monkeypatch):
+    """Mixed in blocks, by a gate that learned from some of the texts of either kind."""
+    draw = np.random.default_rng(0)
+    before = np.repeat(np.eye(4)[:2], [500, 300], axis=0) + draw.normal(0, 0.3, (800, 4))
+    whole = targets(before, before[:500, ::-1])
+    monkeypatch.setattr(distillation, "_BLOCK", 64)
+    assert targets(before, before[:500, ::-1]) == pytest.approx(whole, abs=1e-6)
+    monkeypatch.setattr(distillation, "_SEEN", 250)
+    some = targets(before, before[:500, ::-1])
+    assert (some * whole).sum(axis=1).min() > 0.9
+    assert (some * whole).sum(axis=1)[:500].min() < 0.99999
 
 
 @pytest.mark.parametrize("dims", [[], [2]])

@@ -225,7 +225,7 @@ def test_the_name_of_a_folder_says_nothing_of_its_rows(tmp_path):
         ("keep_weight=500 keep_general=true", ""),
         (
             "keep_texts=12 keep_general=true distil_epochs=0.1",
-            "distil_epochs keeps embeddings, not similarities;",
+            "distil_epochs keeps embeddings, not similarities; leave keep_texts out, or",
         ),
         ("learning_rate=0.002", ""),
     ],

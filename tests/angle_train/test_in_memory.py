@@ -282,6 +282,12 @@ def test_what_only_fit_does_is_refused(tiny_model, some, name):
         train(tiny_model, some, **{name: 0.5})
 
 
+@pytest.mark.parametrize(("recipe", "warned"), [("opposites", True), ("topics", True), ("default", False)])
+def test_what_a_recipe_has_for_fit_alone_is_told(tiny_model, some, recipe, warned, caplog):
+    train(tiny_model, some, recipe=recipe, epochs=0.1)
+    assert ("by this recipe fit also keeps what the backbone knew" in caplog.text) == warned
+
+
 def test_a_slip_in_a_keyword_is_named(tiny_model, some):
     with pytest.raises(TypeError, match="no option 'epoch'; did you mean epochs"):
         train(tiny_model, some, epoch=1)
