@@ -53,7 +53,7 @@ def test_texts_keep_their_similarities_to_each_other(config, rows, tmp_path):
     assert (found["train"]["pairs"], found["keep"]["pairs"]) == (48, 80)
     assert "--keep kept.jsonl" in report["details"]["command"]
     card = (config.out / "README.md").read_text()
-    assert "Unlabelled texts that keep their similarities: kept, 80 texts." in card
+    assert "Unlabelled texts that stay as the backbone has them: kept, 80 texts." in card
 
 
 def test_texts_that_measure_are_not_kept(config, rows, tmp_path):
