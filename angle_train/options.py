@@ -23,10 +23,10 @@ _scale = partial(option, "Range of the scores, LOW-HIGH, such as 0-5.", None, sh
 _device = partial(option, "cpu, cuda or mps (Apple).", None, shown="fastest available")
 _keep = partial(
     option,
-    "Texts, or pairs of them, without scores, whose similarities should stay as the backbone has them; also "
-    ".txt[.gz] (one text per line). Repeatable.",
+    "Texts, or pairs of them, without scores, that should stay as the backbone has them; also .txt[.gz] (one "
+    "text per line). Repeatable.",
     None,
-    shown="general text and your own, if the recipe says so",
+    shown="general text, if the recipe says so",
 )
 _judged = partial(
     option,

@@ -90,7 +90,7 @@ class ObjectiveConfig:
             detection): `groups` those that equal texts and positive pairs connect, `equal` equal texts only,
             `none` detects nothing; a text that several pairs share is encoded and counted once in any case.
         keep_weight: Of the squared differences of cosines from the backbone's, among texts that are to keep
-            theirs, see `kept`.
+            theirs, see `kept`; of no effect with `distil_epochs`.
         matryoshka_dims: The objective is also computed on the first d dimensions, for each d here, and the
             sum is trained, so that embeddings can be cut to d (https://arxiv.org/abs/2205.13147).
     """
@@ -202,7 +202,7 @@ class TrainingConfig:
         keep_general: Whether general texts that come with the toolkit, and the user's own, keep their
             similarities (general texts their embeddings, where `distil_epochs` is set); those of `--keep` do
             in any case.
-        keep_texts: So many of the texts to keep are encoded in each step.
+        keep_texts: So many of the texts to keep are encoded in each step; of no effect with `distil_epochs`.
         guard_loss: Points of Spearman x 100 that a guard may lose; weights that surely lose more are refused,
             see `training.guards`.
     """

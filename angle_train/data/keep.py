@@ -123,7 +123,7 @@ def load_to_stay(
         kept |= _distinct(drawn, ())
     _refuse_too_few(kept, specs, "the pairs, dev, test and guards")
     log.info("texts that stay as the backbone embeds them: %s", ", ".join(counts))
-    if _share_known(own, kept.values()) < _FOREIGN:
+    if general and _share_known(own, kept.values()) < _FOREIGN:
         log.warning(
             "warning: most words of your texts occur in none of those that stay as the backbone embeds them "
             "(the toolkit's are English); if yours are in another language, other text in it may get worse: "

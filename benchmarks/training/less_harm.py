@@ -3,9 +3,10 @@
     ANGLE_BENCH_DATA=FOLDER python benchmarks/training/less_harm.py - frozen_layers=3,keep_weight=250
     … --epochs 2 --seeds 1 2 3
 
-Each trial trains on the demo's pairs by the recipe `opposites` with the values given, to the end: nothing is
-chosen. It is then measured with several shares of the backbone mixed in. The guards are those of
-`no_harm.py` and whole bug reports (../log/frozen-layers.md). Finished trials are not repeated.
+Each trial trains on the demo's pairs by the recipe `opposites` with the values given, in one stage unless
+they say otherwise, to the end: nothing is chosen. It is then measured with several shares of the backbone
+mixed in. The guards are those of `no_harm.py` and whole bug reports (../log/frozen-layers.md). Finished
+trials are not repeated.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ def run_of(
 ) -> fitting.FitRun:
     """Return a run of the demo's pairs with these values of the recipe, as `fit` makes it."""
     task = cloud_ops()
-    shared = {"seed": seed, "epochs": epochs, "average_with_backbone": 0.0}
+    shared = {"seed": seed, "epochs": epochs, "average_with_backbone": 0.0, "distil_epochs": 0.0}
     recipe = Recipe.from_toml(find_recipe(task.purpose)).with_overrides(shared | parse_settings(values))
     guarded = [file for file in guards("dev") if Path(file).stem not in _LEFT_OUT]
     files: dict[str, Any] = {"dev": [*map(str, task.dev)], "guard": [*guarded, str(reports())]}

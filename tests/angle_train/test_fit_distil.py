@@ -203,6 +203,19 @@ def test_where_nothing_of_ones_language_stays_a_line_says_so(text, foreign, capl
     assert ("most words of your texts occur in none of those that stay" in caplog.text) == foreign
 
 
+def test_where_one_chose_alone_what_stays_no_line_speaks_of_general_text(config, tmp_path, caplog):
+    load_to_stay(config.keep, False, ["Der Server antwortet nicht."], [])
+    assert "most words" not in caplog.text
+
+
+def test_what_is_ahead_is_said_before_the_first_stage_and_each_has_its_name(config, caplog, capsys):
+    caplog.set_level("INFO", "angle.fit")
+    fit(config)
+    assert "trained on the pairs, 18 steps, and a fresh backbone learns from it, 72" in caplog.text
+    said = capsys.readouterr().err
+    assert said.index("stage 1 of 2: 18/18") < said.index("stage 2 of 2: 72/72")
+
+
 def test_texts_of_the_pairs_are_no_others_and_have_their_roles():
     pairs = pair_set([("a", "b"), ("a", "c"), ("b", "a")])
     found = texts_to_embed(pairs, ["A ", "d", "e"])  # words of one letter stay in their copies
