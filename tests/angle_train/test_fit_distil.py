@@ -208,12 +208,17 @@ def test_where_one_chose_alone_what_stays_no_line_speaks_of_general_text(config,
     assert "most words" not in caplog.text
 
 
-def test_what_is_ahead_is_said_before_the_first_stage_and_each_has_its_name(config, caplog, capsys):
+def test_what_is_ahead_is_said_before_the_first_stage_and_each_has_its_name(config, monkeypatch, caplog):
     caplog.set_level("INFO", "angle.fit")
+    train, labels = distillation.train, []
+
+    def seen(*given, options, **others):
+        labels.append((options.label, "18 steps, and a fresh backbone learns from it, 72" in caplog.text))
+        return train(*given, options=options, **others)
+
+    monkeypatch.setattr(distillation, "train", seen)
     fit(config)
-    assert "trained on the pairs, 18 steps, and a fresh backbone learns from it, 72" in caplog.text
-    said = capsys.readouterr().err
-    assert said.index("stage 1 of 2: 18/18") < said.index("stage 2 of 2: 72/72")
+    assert labels == [("stage 1 of 2", True), ("stage 2 of 2", True)]
 
 
 def test_texts_of_the_pairs_are_no_others_and_have_their_roles():
