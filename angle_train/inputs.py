@@ -66,7 +66,9 @@ def load_data(options: FitOptions, reason: str = "") -> tuple[RunData, Recipe]:
         measured = [*data.dev, *data.test, *searched, *held]
         training, keep = recipe.training, options.keep or ()
         if training.distil_epochs:
-            kept = load_to_stay(keep, training.keep_general, {*data.train.text1, *data.train.text2}, measured)
+            kept = load_to_stay(
+                keep, training.keep_general, dict.fromkeys((*data.train.text1, *data.train.text2)), measured
+            )
         else:
             kept = load_to_keep(keep, training.keep_general, own, measured)
         data = replace(data, kept=kept, guards=guards)

@@ -11,6 +11,7 @@ import hashlib
 import logging
 from collections.abc import Collection, Iterable, Sequence, Set
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from statistics import fmean
 
@@ -123,7 +124,7 @@ def load_to_stay(
         kept |= _distinct(drawn, ())
     _refuse_too_few(kept, specs, "the pairs, dev, test and guards")
     log.info("texts that stay as the backbone embeds them: %s", ", ".join(counts))
-    if general and _share_known(own, kept.values()) < _FOREIGN:
+    if general and _share_known(islice(own, _OWN), kept.values()) < _FOREIGN:
         log.warning(
             "warning: most words of your texts occur in none of those that stay as the backbone embeds them "
             "(the toolkit's are English); if yours are in another language, other text in it may get worse: "
@@ -133,7 +134,7 @@ def load_to_stay(
     return KeptTexts(" + ".join(names), sorted(kept.values(), key=stable_hash))
 
 
-def _share_known(texts: Collection[str], others: Iterable[str]) -> float:
+def _share_known(texts: Iterable[str], others: Iterable[str]) -> float:
     """Return which share of the words of a text occurs in others, too, in the mean of the texts."""
     known = frozenset[str]().union(*map(words, others))
     shares = [len(own & known) / len(own) for text in texts if (own := words(text))]

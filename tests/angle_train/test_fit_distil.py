@@ -47,6 +47,11 @@ def moved(config, texts, model=None):
     return float(torch.nn.functional.cosine_similarity(torch.tensor(before), torch.tensor(after)).mean())
 
 
+def killed(*_):
+    """As where a process ends at once."""
+    raise CutOff
+
+
 def test_other_texts_stay_where_the_backbone_has_them_and_the_domains_move(config, rows, tmp_path):
     plain = replace(changed(config, distil_epochs=0), out=tmp_path / "plain")
     fit(plain)
@@ -97,9 +102,6 @@ def test_targets_of_other_texts_are_not_taken(config, tmp_path, monkeypatch):
     whole = replace(config, out=tmp_path / "whole")
     fit(whole)
 
-    def killed(*_):
-        raise CutOff
-
     with monkeypatch.context() as patch:
         patch.setattr(distillation, "with_words_at_random", lambda texts: [])
         patch.setattr(distillation, "_rows", killed)  # what the second stage begins with
@@ -113,9 +115,6 @@ def test_targets_of_other_texts_are_not_taken(config, tmp_path, monkeypatch):
 def test_a_kill_while_targets_are_written_costs_no_step_of_the_first_stage(config, tmp_path, monkeypatch):
     whole = replace(config, out=tmp_path / "whole")
     fit(whole)
-
-    def killed(*_):
-        raise CutOff
 
     with monkeypatch.context() as patch:
         patch.setattr(distillation, "targets", killed)
