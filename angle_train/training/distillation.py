@@ -15,7 +15,6 @@ from __future__ import annotations
 import gc
 import hashlib
 import logging
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -24,6 +23,7 @@ from random import Random
 from typing import Any
 
 import numpy as np
+import regex
 import torch
 from datasets import Dataset
 from numpy.typing import NDArray
@@ -54,7 +54,8 @@ _SEEN = 50_000  # texts of yours, and of the others, that the gate learns from a
 _BLOCK = 65_536  # embeddings that are mixed at a time
 _APART = 0.5  # a gate that is open by so much more for the own texts than for the others tells them apart
 
-_WORD = re.compile(r"[^\W\d_]{3,}")
+# Letters, and signs that belong to them, such as the vowels of Hindi; digits and underscores are no letters.
+_WORD = regex.compile(r"[\p{L}\p{Nl}\p{No}][\p{L}\p{Nl}\p{No}\p{M}]{2,}")
 
 Vectors = NDArray[np.float32]
 TextInRole = tuple[Role, str]
@@ -124,9 +125,11 @@ def with_words_at_random(texts: Sequence[str]) -> list[str]:
 
     def copy(text: str) -> str:
         draw = Random(stable_hash(text))
-        return _WORD.sub(
-            lambda word: words[int(draw.random() * len(words))] if draw.random() < _REPLACED else word[0],
-            text,
+        return str(
+            _WORD.sub(
+                lambda word: words[int(draw.random() * len(words))] if draw.random() < _REPLACED else word[0],
+                text,
+            )
         )
 
     return [copy(text) for text in texts]

@@ -247,6 +247,11 @@ def test_the_others_have_copies_with_words_of_each_other_in_them():
     umlauts = with_words_at_random(["Ein Über-Öltank läuft über die Straße."])[0]
     assert {*re.findall(r"\w+", umlauts)} <= {"Ein", "Über", "Öltank", "läuft", "über", "die", "Straße"}
 
+    note = "मशीन दोबारा चालू करने के बाद सर्वर जवाब नहीं दे रहा है और डिस्क भरी"
+    hindi = with_words_at_random([note])[0]
+    assert hindi != note
+    assert {*hindi.split()} <= {*note.split()}
+
     staying = [*texts, "It is."]
     pairs = pair_set([(f"own {number}", f"mine {number}") for number in range(150)])
     others = [text for _, text in texts_to_embed(pairs, staying).others]
