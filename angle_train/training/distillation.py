@@ -125,12 +125,11 @@ def with_words_at_random(texts: Sequence[str]) -> list[str]:
 
     def copy(text: str) -> str:
         draw = Random(stable_hash(text))
-        return str(
-            _WORD.sub(
-                lambda word: words[int(draw.random() * len(words))] if draw.random() < _REPLACED else word[0],
-                text,
-            )
+        copied: str = _WORD.sub(
+            lambda word: words[int(draw.random() * len(words))] if draw.random() < _REPLACED else word[0],
+            text,
         )
+        return copied
 
     return [copy(text) for text in texts]
 
