@@ -94,7 +94,9 @@ def with_judged(data: RunData, spec: str, *, dev_by_people: bool) -> RunData:
     sole = data.dev[0] if dev_by_people and len(data.dev) == 1 and not data.dev_searches else None
     if len(data.test) > 1 or not (data.test or sole):
         several = dev_by_people and len(data.dev) > 1 and not data.test
-        raise InputError(ONE_SET.format("--dev" if several else "--test"))
+        neither = not data.test and not data.dev
+        wanted = "--dev" if several else "--test or one --dev" if neither else "--test"
+        raise InputError(ONE_SET.format(wanted))
     judged = load_judged(spec)
     dev = None
     if sole is not None and (not data.test or holds_any(judged, sole)):

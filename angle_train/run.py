@@ -69,7 +69,7 @@ from angle_train.report.text import command_line, made_line
 from angle_train.report.verdict import BACKBONE, TUNED
 from angle_train.trainer_arguments import tracker_names
 from angle_train.training.arguments import check_arguments, check_trackers
-from angle_train.training.choosing import Candidate, Columns, choose, what_pairs_show
+from angle_train.training.choosing import Candidate, Columns, choose, too_few, what_pairs_show
 from angle_train.training.distillation import Stages, stages_of
 from angle_train.training.folds import cross_fit
 from angle_train.training.frozen import check_frozen
@@ -376,6 +376,8 @@ def tune_on_dev_sets(run: FitRun, model: SentenceTransformer, before: BaseFigure
     log.info("step 0, the untouched backbone: dev %s %.2f", name_of_figure(dev), 100 * score)
     if not run.data.test:
         log.info("%s", what_pairs_show(dev))
+    elif (refused := too_few(dev)) is not None:
+        log.warning("warning: %s; the last step is tested, whichever it is", refused)
     notes = run.directory.checkpoints / "measured.jsonl"
     stages = run.stages
     done = stages.first_steps

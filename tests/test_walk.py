@@ -16,10 +16,10 @@ PACKAGES = ("angle_data", "angle_train")
 
 # What is followed: where its walk begins, and the most lines that it may have.
 WALKS = {
-    "llm-label, a text": (("angle_data.labelling.label", "angle_data.annotators.server"), 8_720),
+    "llm-label, a text": (("angle_data.labelling.label", "angle_data.annotators.server"), 8_725),
     "gis, a comment": (("angle_data.gis.collect", "angle_data.gis.build.build"), 9_055),
     "ensemble, a candidate": (("angle_data.ensembling.build", "angle_data.ensembling.strategies"), 4_370),
-    "fit, a run": (("angle_train.run",), 15_615),
+    "fit, a run": (("angle_train.run",), 15_650),
 }
 
 

@@ -230,8 +230,8 @@ def _columns(spec: str, row: dict[str, Any]) -> tuple[tuple[str, str], str]:
         )
     if score is None:
         raise InputError(
-            f"{spec}: no column {', '.join(SCORES[:-1])} or {SCORES[-1]}; found: {found}; fit takes pairs "
-            "without scores as --teacher-pairs or --keep"
+            f"{spec}: no column {', '.join(SCORES[:-1])} or {SCORES[-1]}; found: {found}; add one "
+            "(angle-data grade helps to), or let fit take pairs without scores as --teacher-pairs or --keep"
         )
     return texts, score
 

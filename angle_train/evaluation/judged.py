@@ -289,11 +289,13 @@ def with_judge(
     figures, sharing = figures_of(grades, similarities, seed), Sharing([pairs, judged.rest])
     why = unused(grades, figures.agreement)
     corrected = correct_all(figures, baseline)
+    every = float(len(pairs) + len(judged.rest))  # what a grader would be worth who grades as people do
 
     def note(model: str) -> Judged:
         alone, (surer, weight) = figures.people[model], corrected[model]
         if baseline not in (None, model):
             alone, surer = alone.minus(figures.people[baseline]), surer.minus(corrected[baseline][0])
+        like = counts_like(len(pairs), alone, surer, sharing)
         return Judged(
             grader=judged.grader,
             graded=len(pairs),
@@ -301,7 +303,7 @@ def with_judge(
             judged=int(grades.judged.sum()),
             agreement=figures.agreement.value,
             weight=0.0 if why else weight,
-            counts_like=float(len(pairs)) if why else counts_like(len(pairs), alone, surer, sharing),
+            counts_like=float(len(pairs)) if why else min(like, every),
             unused=why,
         )
 

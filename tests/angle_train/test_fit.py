@@ -52,6 +52,17 @@ def test_finished_run_leaves_model_card_recipe_and_reports_but_no_checkpoints(fi
     assert kinds == {"sentence_transformers"}
 
 
+@pytest.mark.parametrize(("dev", "told"), [(3, True), (60, False)])
+def test_dev_pairs_too_few_to_choose_by_are_warned_of_before_training(
+    dev, told, config, rows, tmp_path, caplog
+):
+    some, test = write(tmp_path / "some.jsonl", rows[:dev]), write(tmp_path / "test.jsonl", rows[60:80])
+    fit(replace(changed(config, epochs=0.3), dev=[some], test=[test]))
+    lines = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    warned = [line for line in lines if "3 held-out pairs are too few to choose by; give --dev pairs" in line]
+    assert [line.endswith("; the last step is tested, whichever it is") for line in warned] == [True] * told
+
+
 def test_killed_run_goes_on_and_ends_in_the_same_weights(finished, config):
     arguments = ["fit", "--data", *config.data, "--backbone", config.backbone, "--out", str(config.out)]
     arguments += ["--dev", *config.dev, "--recipe", str(finished[0].out / "recipe.toml")]

@@ -205,7 +205,7 @@ def test_a_model_is_a_teacher_in_python_too(config, tiny_model_dir, tmp_path):
         ),
         (
             ["--data", "mined.jsonl"],
-            "no column score.*; fit takes pairs without scores as --teacher-pairs or",
+            "no column score.*; add one .*, or let fit take pairs without scores as --teacher-pairs or",
         ),
     ],
 )

@@ -56,10 +56,10 @@ def test_what_trains_or_chooses_is_left_out_and_said(run, caplog):
     ]
 
 
-@pytest.mark.parametrize("sets", [0, 2])
-def test_one_set_of_test_pairs_is_needed(run, sets):
+@pytest.mark.parametrize(("sets", "wanted"), [(0, "--test or one --dev"), (2, "--test")])
+def test_one_set_of_test_pairs_is_needed(run, sets, wanted):
     data = RunData(people([1]), [], [people([n, n + 1]) for n in range(sets)])
-    with pytest.raises(InputError, match="--judged goes with one --test: "):
+    with pytest.raises(InputError, match=f"--judged goes with one {wanted}: "):
         with_judged(data, str(run), dev_by_people=True)
 
 

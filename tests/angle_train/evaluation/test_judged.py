@@ -5,6 +5,7 @@ import pytest
 from train_runs import pair_set
 
 from angle_train.data.judged import JudgedPairs
+from angle_train.evaluation import judged as judged_module
 from angle_train.evaluation.compare import compare
 from angle_train.evaluation.judged import (
     DISAGREES,
@@ -209,6 +210,13 @@ def test_a_sample_that_is_not_random_is_not_corrected():
     pairs, judged, columns = made()
     lifted = JudgedPairs("gpt-x", np.minimum(5, judged.grades + 2), judged.rest)
     assert {r.judged.unused for r in results(pairs, lifted, columns)} == {UNLIKE}
+
+
+def test_grades_count_like_no_more_pairs_than_there_are(monkeypatch):
+    """Resamples of few pairs can say so; who grades every pair as people do would be worth these."""
+    pairs, judged, columns = made()
+    monkeypatch.setattr(judged_module, "counts_like", lambda *_: 1_000.0)
+    assert {note.counts_like for note in with_judge(pairs, judged, columns, "old").notes.values()} == {200.0}
 
 
 def test_without_a_baseline_every_model_has_a_correction_of_its_own():
