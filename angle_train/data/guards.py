@@ -102,7 +102,7 @@ def _labelled(spec: str, learned: Sequence[PairSet], scale: str | None) -> PairS
         of = counted(different, "source" if pairs.source_ids else "different text")
         raise InputError(
             f"--guard {spec}: {counted(len(pairs), 'pair')}{rest}, of {of}, cannot show a loss; give "
-            f"labelled pairs of other text, of at least {FEWEST} sources or texts, better 200"
+            f"labelled pairs of other text, of at least {FEWEST} sources or texts, better 1,000"
         )
     commonest = int(np.unique(pairs.score, return_counts=True)[1].max())
     others = len(pairs) - commonest

@@ -23,7 +23,7 @@ from angle_train.data.pairs import PairSet, name_of
 from angle_train.data.sources import names_of, read_rows, text_columns, text_in
 
 MOST = 5_000
-"""At most so many texts of `--keep` are kept, drawn by hash: every text is compared with all others."""
+"""So many texts of `--keep` at most, drawn by hash: beside pairs every text is compared with all others."""
 FEWEST = 8
 LEAST = 2_000
 """So many of the toolkit's texts stay in a distillation of few pairs; of more pairs as many as these have."""

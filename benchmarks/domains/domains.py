@@ -36,7 +36,7 @@ tenth of its training pairs: no row of labels or of judged pairs trains on them,
 `graded` have some of their texts and three of the pairs, with the language model's word.
 
 Share: gain of a row / gain of `human`, both over the untouched model, by the weights at the planned end or at
-the step that dev pairs chose (`tuned`), in the mean of the seeds that both have. The share of
+the step that dev pairs chose (`tuned`), in the mean of the seeds that each was run with. The share of
 supervision by a language model is that of the row among LLM_ROWS whose mean on the dev pairs is the highest,
 of those that lose at most 1.0 of general text by the estimate of `fit`.
 NAME.jsonl, NAME-polarity.jsonl, NAME-graded.jsonl and NAME-judged.jsonl beside this file hold what the

@@ -192,8 +192,8 @@ def of_domains(draws: int, numbers: Sequence[int], mpnet: str | None) -> Iterato
     sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "domains"))
     import domains
 
-    for name, domain in domains.DOMAINS.items():
-        made = domain()
+    for name in ("sick", "mrpc", "questions", "bug-titles"):  # whole reports have the grades of their titles
+        made = domains.DOMAINS[name]()
         rows = labelled_and_graded(domains.rows_of(made.human), domains.rows_of(made.judged(None)), _DOMAIN)
         models = {"three layers": str(minilm(3)), "six layers": str(minilm())}
         models |= {"mpnet": mpnet} if mpnet else {}

@@ -311,6 +311,11 @@ def test_a_step_is_of_64_texts_however_scarce_memory_is(config):
 
     assert last(batch_size=64) == last(batch_size=16) == (64, 1)
     assert last(batch_size=2) == (8, 8)
+    assert last(batch_size=12) == (32, 2)
+    for batch_size in range(2, 20):
+        at_once, times = last(batch_size=batch_size)
+        assert at_once * times == 64
+        assert at_once <= 4 * batch_size
 
 
 def test_a_target_is_tuned_for_the_domain_and_the_backbones_elsewhere():
