@@ -335,6 +335,15 @@ def test_a_target_is_tuned_for_the_domain_and_the_backbones_elsewhere():
     assert other == pytest.approx([0.5**0.5, 0.5**0.5, 0, 0])  # as near to the domain, and it stays
 
 
+def test_the_gate_opens_as_far_where_all_embeddings_of_a_backbone_are_alike():
+    draw = np.random.default_rng(0)
+    before = np.repeat(np.eye(4)[:2], 200, axis=0) + draw.normal(0, 0.1, (400, 4))
+    before[:, 3] += 40  # every cosine is above 0.99
+    tuned = before[:200, [3, 1, 2, 0]]
+    unit = tuned / np.linalg.norm(tuned, axis=1, keepdims=True)
+    assert (targets(before, tuned)[:200] * unit).sum(axis=1).mean() > 0.99
+
+
 def test_a_gate_that_cannot_tell_is_warned_of(caplog):
     same = np.random.default_rng(0).normal(size=(400, 4))
     targets(same, same[:200])

@@ -120,6 +120,28 @@ def test_the_correction_has_the_weight_that_leaves_least_variance_and_is_none_wi
     assert correct(human, few, few) == (human, 0.0)
 
 
+@pytest.mark.parametrize(("slope", "weight"), [(-0.5, 0.0), (3.0, 1.0)])
+def test_the_weight_of_a_correction_is_from_0_to_1(slope, weight):
+    generator = np.random.default_rng(0)
+    few, many = (Drawn(value, generator.normal(size=500), np.zeros(3)) for value in (0.5, 0.4))
+    human = Drawn(0.6, slope * (few.drawn - many.drawn), np.zeros(3))
+    assert correct(human, few, many)[1] == weight
+
+
+def test_a_gain_has_a_weight_of_its_own():
+    found = figures_of(*sample(world("favours"), 4), resamples=2_000)
+    corrected = correct_all(found, "old")
+    gain, weight = correct(
+        *(figures["new"].minus(figures["old"]) for figures in (found.people, found.few, found.many))
+    )
+    assert corrected["new"][1] == weight
+    assert difference({name: figure for name, (figure, _) in corrected.items()}).drawn.std() == pytest.approx(
+        gain.drawn.std()
+    )
+    its_own = correct(found.people["new"], found.few["new"], found.many["new"])[1]
+    assert weight != pytest.approx(its_own, abs=0.01)
+
+
 def test_the_order_of_pairs_changes_nothing_but_chance():
     grades, columns = sample(world("good"), 3)
     generator = np.random.default_rng(1)
