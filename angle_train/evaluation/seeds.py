@@ -49,10 +49,13 @@ def _spread(pairs: str, metric: str, results: Sequence[Result]) -> Spread:
 def _run_of(folder: Path) -> str:
     """Return what a saved model was trained with but for the seed; nothing where that is not known.
 
-    Pairs are named, not compared: those that a run holds out itself depend on its seed.
+    A run that kept the backbone is no training of it. Pairs are named, not compared: those that a run holds
+    out itself depend on its seed.
     """
     with suppress(OSError, ValueError, LookupError, TypeError, AttributeError):
         report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
+        if report["kept"] != "tuned":
+            return ""
         recipe = {part: dict(values) for part, values in report["recipe"].items()}
         del recipe["training"]["seed"]
         data = [(note["role"], note["name"]) for note in report["data"] if note["role"] != "test"]

@@ -13,11 +13,11 @@ from angle_train.evaluation.statistics import Difference, Interval
 def saved(tmp_path):
     """Write what a model folder says of its training."""
 
-    def save(name, seed, epochs=1, data="pairs", backbone="base"):
+    def save(name, seed, epochs=1, data="pairs", backbone="base", kept="tuned"):
         recipe = {"training": {"seed": seed, "epochs": epochs}, "objective": {}}
         notes = [{"role": "train", "name": data}, {"role": "test", "name": name}]
         (tmp_path / name).mkdir()
-        report = {"backbone": backbone, "recipe": recipe, "data": notes}
+        report = {"backbone": backbone, "recipe": recipe, "data": notes, "kept": kept}
         (tmp_path / name / "report.json").write_text(json.dumps(report))
         return str(tmp_path / name)
 
@@ -35,6 +35,7 @@ def test_seeds_of_one_training_are_taken_together_and_others_are_not(saved):
     models |= {
         saved("longer", 4, epochs=2): "longer",
         saved("other", 5, data="more"): "other",
+        saved("untouched", 6, kept="backbone"): "untouched",
         "hub/id": "id",
     }
     results = [result(name, 0.7 + 0.01 * n, 0.1 + 0.02 * n) for n, name in enumerate(models.values())]
