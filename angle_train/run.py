@@ -377,7 +377,7 @@ def tune_on_dev_sets(run: FitRun, model: SentenceTransformer, before: BaseFigure
     if not run.data.test:
         log.info("%s", what_pairs_show(dev))
     elif (refused := too_few(dev)) is not None:
-        log.warning("warning: %s; the last step is tested, whichever it is", refused)
+        log.warning("warning: %s. The weights at the end of training are those that are tested", refused)
     notes = run.directory.checkpoints / "measured.jsonl"
     stages = run.stages
     done = stages.first_steps

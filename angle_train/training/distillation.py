@@ -15,7 +15,6 @@ from __future__ import annotations
 import gc
 import hashlib
 import logging
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -157,7 +156,7 @@ class Stages:
         if self.texts is None:
             return self.recipe
         most = min(_STEP, 4 * self.recipe.training.batch_size)  # a small batch says that memory is scarce
-        at_once = 2 ** int(math.log2(most))  # a divisor of a step, which is a power of 2
+        at_once = 1 << (most.bit_length() - 1)  # the largest power of 2 in it: a divisor of a step
         stage = {"epochs": self.recipe.training.distil_epochs, "batch_size": at_once}
         return self.recipe.with_overrides(stage | {ARGS: {"gradient_accumulation_steps": _STEP // at_once}})
 
