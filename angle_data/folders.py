@@ -77,7 +77,7 @@ def split_files(folder: Path, split: str | None) -> tuple[Path, ...]:
     wanted = split or (next(iter(found)) if len(found) == 1 else "train")
     if wanted not in found:
         raise InputError(
-            f"{folder} has no split {wanted!r}; splits found: {', '.join(found) or 'none'}; "
+            f"{folder} has no split {wanted!r}; splits found: {', '.join(found)}; "
             "to use another one, give its file in place of the folder"
         )
     return found[wanted]
