@@ -95,13 +95,11 @@ def _labelled(spec: str, learned: Sequence[PairSet], scale: str | None) -> PairS
             f"--guard {spec}: all its pairs train or choose the weights; give pairs of other text"
         )
     # Intervals are widened for what pairs share, so texts may tie all of them together; few texts say little.
-    texts = [map(normalise, pairs.text1), map(normalise, pairs.text2)]
-    different = min(len(set(side)) for side in ([pairs.source_ids] if pairs.source_ids else texts))
-    if different < FEWEST:
+    if pairs.source_count < FEWEST:
         rest = " that neither train nor choose" if len(pairs) < len(every) else ""
-        of = counted(different, "source" if pairs.source_ids else "different text")
+        of = f"{counted(len(pairs), 'pair')}{rest}, of {pairs.counted_sources()}"
         raise InputError(
-            f"--guard {spec}: {counted(len(pairs), 'pair')}{rest}, of {of}, cannot show a loss; give "
+            f"--guard {spec}: {of}, cannot show a loss; give "
             f"labelled pairs of other text, of at least {FEWEST} sources or texts, better 1,000"
         )
     commonest = int(np.unique(pairs.score, return_counts=True)[1].max())

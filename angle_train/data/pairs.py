@@ -119,6 +119,16 @@ class PairSet:
         """Return for each pair what it was made from: its source id, or else its first text, normalised."""
         return list(self.source_ids) if self.source_ids is not None else [normalise(a) for a in self.text1]
 
+    @property
+    def source_count(self) -> int:
+        """How many sources there are; of pairs without, the different texts on the side that has fewer."""
+        texts = ([normalise(text) for text in side] for side in (self.text1, self.text2))
+        return min(len(set(side)) for side in ([self.source_ids] if self.source_ids else texts))
+
+    def counted_sources(self) -> str:
+        """Return `source_count` in words."""
+        return counted(self.source_count, "source" if self.source_ids else "different text")
+
     def take(self, positions: Sequence[int], name: str) -> PairSet:
         """Return the pairs at `positions`, in that order, under another name."""
         return replace(

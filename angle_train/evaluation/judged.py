@@ -43,7 +43,9 @@ from angle_train.evaluation.statistics import (
 )
 
 _UNLIKE = 0.01  # how often a random sample of the judged pairs would look less like them
-_WEIGHTS = (0.0, 1.0)
+_TRIED = tuple(hundredth / 100 for hundredth in range(101))
+"""Weights of the correction that are tried where pairs share something: the least variance has no formula,
+as sharing never narrows an interval."""
 
 Columns = Mapping[str, Drawn]
 """One figure under every model."""
@@ -169,37 +171,44 @@ def figures_of(
     return Figures(people, few, many, drawn[-1])
 
 
-def correct(human: Drawn, few: Drawn, many: Drawn) -> tuple[Drawn, float]:
+def correct(human: Drawn, few: Drawn, many: Drawn, sharing: Sharing = INDEPENDENT) -> tuple[Drawn, float]:
     """Return a figure by people's grades, corrected by a language model's, and the weight of the correction.
 
     Args:
         human: By people's grades of their pairs.
         few: By the language model's grades of the same pairs.
         many: By its grades of all pairs.
+        sharing: Which of all pairs share something: the weight leaves least variance with that in view.
     """
     gap = few.minus(many)
     spread = gap.drawn.var()
     if not spread > 0:
         return human, 0.0
-    shared = np.cov(human.drawn, gap.drawn, bias=True)[0, 1]
-    weight = float(np.clip(shared / spread, *_WEIGHTS))
+    if sharing:
+        weight = min(_TRIED, key=lambda tried: sharing.deviation(human.minus(gap, tried)))
+    else:
+        shared = np.cov(human.drawn, gap.drawn, bias=True)[0, 1]
+        weight = float(np.clip(shared / spread, _TRIED[0], _TRIED[-1]))
     return human.minus(gap, weight), weight
 
 
-def correct_all(figures: Figures, baseline: str | None) -> dict[str, tuple[Drawn, float]]:
+def correct_all(
+    figures: Figures, baseline: str | None, sharing: Sharing = INDEPENDENT
+) -> dict[str, tuple[Drawn, float]]:
     """Return the corrected figure of every model, and the weight of its correction.
 
     A difference to the baseline has a weight of its own, which makes it surest. The figure of the model is
-    then that of the baseline and the difference, so that the three of a table agree.
+    then that of the baseline and the difference, so that the three of a table agree. `sharing` says which of
+    all pairs share something.
     """
     people, few, many = figures.people, figures.few, figures.many
-    found = {name: correct(people[name], few[name], many[name]) for name in people}
+    found = {name: correct(people[name], few[name], many[name], sharing) for name in people}
     if baseline is None:
         return found
     base = found[baseline][0]
     for name in people.keys() - {baseline}:
-        gains = (columns[name].minus(columns[baseline]) for columns in (people, few, many))
-        gain, weight = correct(*gains)
+        human, own, every = (columns[name].minus(columns[baseline]) for columns in (people, few, many))
+        gain, weight = correct(human, own, every, sharing)
         found[name] = base.plus(gain), weight
     return {name: found[name] for name in people}
 
@@ -252,7 +261,7 @@ def unlike(grades: Grades) -> bool:
 
 def counts_like(count: int, alone: Drawn, surer: Drawn, sharing: Sharing = INDEPENDENT) -> float:
     """Return how many pairs graded by people `alone` would make a figure of `count` pairs as sure."""
-    before, after = (figure.drawn.std() * sharing.widening(figure) for figure in (alone, surer))
+    before, after = (sharing.deviation(figure) for figure in (alone, surer))
     return float(count * (before / after) ** 2) if after > 0 else float(count)
 
 
@@ -275,6 +284,7 @@ def with_judge(
     similarities: Mapping[str, Array],
     baseline: str | None,
     seed: int = 0,
+    resamples: int | None = None,
 ) -> Correction:
     """Return the figures of models by people's grades of `pairs`, with a language model's.
 
@@ -284,11 +294,12 @@ def with_judge(
         similarities: Of both (n + m,), people's pairs first, under each model.
         baseline: The model that the others are compared with, if any.
         seed: Decides the resamples.
+        resamples: How many; default `resamples_for` as many pairs.
     """
     grades = grades_of(pairs, judged)
-    figures, sharing = figures_of(grades, similarities, seed), Sharing([pairs, judged.rest])
+    figures, sharing = figures_of(grades, similarities, seed, resamples), Sharing([pairs, judged.rest])
     why = unused(grades, figures.agreement)
-    corrected = correct_all(figures, baseline)
+    corrected = correct_all(figures, baseline, sharing)
     every = float(len(pairs) + len(judged.rest))  # what a grader would be worth who grades as people do
 
     def note(model: str) -> Judged:

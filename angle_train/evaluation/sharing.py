@@ -46,7 +46,10 @@ class Sharing:
         return bool(self._signed)
 
     def widening(self, figure: Drawn) -> float:
-        """Return how many times wider the interval of a figure is for what its pairs share; at least 1."""
+        """Return how many times wider the interval of a figure is for what its pairs share; at least 1.
+
+        Its square is the design effect of survey statistics.
+        """
         variance = float(np.nanvar(figure.drawn))
         if not self._signed or not variance > 0:
             return 1.0
@@ -55,6 +58,10 @@ class Sharing:
             moved = pull[rows]
             added += sign * float((np.bincount(numbers, moved) ** 2).sum() - (moved**2).sum())
         return math.sqrt(max(1.0, 1.0 + added / variance))
+
+    def deviation(self, figure: Drawn) -> float:
+        """Return the standard error of a figure, widened."""
+        return float(np.nanstd(figure.drawn)) * self.widening(figure)
 
     def widened(self, figure: Drawn) -> Array:
         """Return the resampled values (R,) of a figure as far apart as what the pairs share makes them."""

@@ -31,7 +31,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from angle_data.text import counted
-from angle_train.data.hold_out import connected
 from angle_train.data.judged import JudgedPairs
 from angle_train.data.pairs import PairSet
 from angle_train.data.search_set import SearchSet
@@ -45,7 +44,7 @@ from angle_train.evaluation.dev_sets import (
 from angle_train.evaluation.judged import correct_all, figures_of, grades_of
 from angle_train.evaluation.power import SPREAD
 from angle_train.evaluation.sharing import Sharing
-from angle_train.evaluation.statistics import Ranked, draw
+from angle_train.evaluation.statistics import Drawn, Ranked, draw, draw_figures
 from angle_train.training.processes import rank_zero
 
 ERROR = 0.1
@@ -54,9 +53,10 @@ SURE = 0.975
 """The confidence with which tuned weights take the backbone's place: that of a 95 % interval above 0."""
 
 MOST_RESAMPLES = 2_000
-_FEWEST = 5  # sources of a set: with fewer, their resamples tell no chance from a gain (benchmarks/log)
+_FEWEST = 5  # sources, or different texts, of a set: resamples of fewer tell no chance from a gain
 TOO_FEW = (
-    f"are too few to choose by; give --dev pairs of at least {_FEWEST} sources in each set, better of 50"
+    f"are too few to choose by; give --dev pairs of at least {_FEWEST} sources, or different texts, in each "
+    "set, better of 50"
 )
 """What is said of pairs that cannot choose, after what they are."""
 TOO_FEW_QUERIES = (
@@ -194,9 +194,10 @@ def choose(
 def resampled(sets: Sequence[DevSet], candidates: Sequence[Columns]) -> tuple[Array, Array]:
     """Return the mean figure over held-out sets: of every candidate (C,), and the same in resamples (C, R).
 
-    Candidates are their columns of the sets. Pairs of one source, or that share texts, and queries for the
-    same documents are drawn together: they say the same thing several times. Resamples say nothing, NaN,
-    where a set has pairs of fewer than 5 sources.
+    Candidates are their columns of the sets, those of the simplest first. Queries for the same documents are
+    drawn together: they say the same thing several times. So do pairs of one source, or that share texts:
+    they are drawn singly, and gains over the simplest widened, as `eval` does (`evaluation.sharing`).
+    Resamples say nothing, NaN, where a set has fewer than 5 sources.
     """
     resamples = max(MOST_RESAMPLES // 2, min(MOST_RESAMPLES, *(_CELLS // len(pairs) for pairs in sets)))
     values = np.zeros(len(candidates))
@@ -205,10 +206,19 @@ def resampled(sets: Sequence[DevSet], candidates: Sequence[Columns]) -> tuple[Ar
         ranked = Ranked(one.score) if isinstance(one, PairSet) else None
         found = [figure_of(one, columns[number], ranked) for columns in candidates]
         values += [statistic.value() for statistic in found]
-        drawn += draw(found, resamples, seed=number, groups=groups_of(one))
+        if isinstance(one, SearchSet):
+            drawn += draw(found, resamples, seed=number, groups=groups_of_queries(one))
+        else:
+            drawn += _widened(draw_figures(found, resamples, seed=number), Sharing([one]))
     if min(_sizes(sets)) < _FEWEST:
         drawn[:] = np.nan
     return values / len(sets), drawn / len(sets)
+
+
+def _widened(figures: Sequence[Drawn], sharing: Sharing) -> Array:
+    """Return figures in resamples (C, R), their gains over the first as far apart as pairs share things."""
+    simplest = figures[0]
+    return np.array([simplest.drawn + sharing.widened(figure.minus(simplest)) for figure in figures])
 
 
 def with_grades(
@@ -221,29 +231,20 @@ def with_grades(
         judged: What the language model says of them and of others.
         candidates: Of each the similarities of both, the simplest first.
     """
-    if _sizes([pairs])[0] < _FEWEST:
+    if pairs.source_count < _FEWEST:
         return None
-    grades = grades_of(pairs, judged)
+    grades, sharing = grades_of(pairs, judged), Sharing([pairs, judged.rest])
     similarities = {str(number): np.concatenate(columns) for number, columns in enumerate(candidates)}
     figures = figures_of(grades, similarities, resamples=MOST_RESAMPLES)
-    corrected = [figure for figure, _ in correct_all(figures, baseline="0").values()]
-    simplest, sharing = corrected[0], Sharing([pairs, judged.rest])
-    drawn = [simplest.drawn + sharing.widened(figure.minus(simplest)) for figure in corrected]
-    return np.array([figure.value for figure in corrected]), np.array(drawn)
+    corrected = [figure for figure, _ in correct_all(figures, "0", sharing).values()]
+    return np.array([figure.value for figure in corrected]), _widened(corrected, sharing)
 
 
 def _sizes(sets: Sequence[DevSet]) -> list[int]:
-    return [len(set(groups_of(one))) for one in sets]
-
-
-def groups_of(one: DevSet) -> list[str]:
-    """Return for each item a key of those that are drawn together with it.
-
-    Of a pair that is its source, or its texts; of a query the documents that it should find.
-    """
-    if isinstance(one, SearchSet):
-        return groups_of_queries(one)
-    return list(one.source_ids or connected(one))
+    """Return how many sources each set has, or different documents that its queries look for."""
+    return [
+        len(set(groups_of_queries(one))) if isinstance(one, SearchSet) else one.source_count for one in sets
+    ]
 
 
 def select_simplest(scores: Array, drawn: Array, levels: Sequence[int], lost: Collection[int] = ()) -> Choice:
@@ -304,11 +305,13 @@ def too_few(sets: Sequence[DevSet]) -> str | None:
     fewest, one = min(zip(_sizes(sets), sets, strict=True), key=lambda found: found[0])
     if fewest >= _FEWEST:
         return None
-    searched = isinstance(one, SearchSet)
-    what = counted(len(one), "dev query", "dev queries") if searched else counted(len(one), "held-out pair")
-    sources = f"for {fewest} different documents" if searched else f"of {counted(fewest, 'source')}"
+    if isinstance(one, SearchSet):
+        what = counted(len(one), "dev query", "dev queries")
+        sources, why = f"for {fewest} different documents", TOO_FEW_QUERIES
+    else:
+        what, sources, why = counted(len(one), "held-out pair"), f"of {one.counted_sources()}", TOO_FEW
     of = f", {sources}," * (fewest < len(one))
-    return f"{one.name}: {what}{of} {TOO_FEW_QUERIES if searched else TOO_FEW}"
+    return f"{one.name}: {what}{of} {why}"
 
 
 def what_pairs_show(sets: Sequence[DevSet]) -> str:
@@ -318,15 +321,16 @@ def what_pairs_show(sets: Sequence[DevSet]) -> str:
     """
     if (refused := too_few(sets)) is not None:
         return f"{refused}. The backbone is kept, whatever training does"
-    sizes = _sizes(sets)
-    if any(isinstance(one, SearchSet) for one in sets):
+    sizes, pairs = _sizes(sets), [one for one in sets if isinstance(one, PairSet)]
+    if len(pairs) < len(sets):
         chosen = " and ".join(f"{counted_items(one)} of {one.name}" for one in sets)
         return f"{chosen} choose the weights, by {name_of_figure(sets)}"
     total = sum(map(len, sets))
     # The mean over k sets of n independent pairs each errs by sqrt(Σ 1/n) / k, as one set of so many does.
     alike = len(sizes) ** 2 / sum(1 / size for size in sizes)
     gain = min(1.0, (_QUANTILE_SURE + _QUANTILE_80) * SPREAD / math.sqrt(alike))
-    of = "" if sum(sizes) == total else f" of {sum(sizes)} sources"
+    sources = " and ".join(one.counted_sources() for one in pairs)
+    of = "" if sum(sizes) == total else f" of {sources}"
     return (
         f"{total} held-out pairs{of} show a gain of about {100 * gain:.0f} points of Spearman 8 times in 10; "
         "smaller ones are often missed, and then the backbone is kept"

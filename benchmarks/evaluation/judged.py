@@ -6,11 +6,13 @@
     python benchmarks/evaluation/judged.py domains --mpnet MPNET   # four domains that people labelled
     python benchmarks/evaluation/judged.py folds       # beside k-fold, which `fit --human` does
     python benchmarks/evaluation/judged.py sharing     # pairs that share texts: four ways to draw them
+    python benchmarks/evaluation/judged.py shared      # a language model's grades of pairs that share texts
 
 Each row is `--draws` samples: of how many the 95 % interval holds the truth (`coverage`), how wide it is
-beside the interval by people's grades alone (`width`), and how many graded pairs would make that as sure
-(`like`). `naive` trusts the language model's grades. `better` is how often the new model is called better:
-where both are equally good, a false adoption.
+beside the interval by people's grades alone (`width`), how often it is wider than that (`wider`), and how
+many graded pairs would make that as sure (`like`). `naive` trusts the language model's grades. `better` is
+how often the new model is called better: where both are equally good, a false adoption. Figures are those of
+`evaluation.judged.with_judge`, widened for shared texts, as `eval` prints them.
 `real` and `domains` need ANGLE_BENCH_DATA (see ../README.md), `real` with llm-stsb/grader-m-validation.jsonl
 in it. `domains` takes the grades of ../domains, which are of the training splits, and people's labels.
 """
@@ -22,8 +24,8 @@ import gzip
 import json
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +36,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from common import data_folder, minilm, options, save_results
 
 from angle_data.disjoint import DisjointSets
+from angle_train.data.judged import JudgedPairs
 from angle_train.data.pairs import PairSet
-from angle_train.evaluation.judged import Grades, correct_all, counts_like, figures_of, unused
+from angle_train.evaluation.judged import figures_of, grades_of, with_judge
 from angle_train.evaluation.sharing import Sharing
 from angle_train.evaluation.statistics import (
     Drawn,
@@ -73,6 +76,8 @@ class World:
     people: Array
     grader: Array
     models: Mapping[str, Array]
+    texts: Sequence[tuple[str, str]] | None = None
+    """Of each pair; all differ if there are none."""
 
     @property
     def truth(self) -> float:
@@ -105,38 +110,80 @@ def made_world(grader: str, distance: str, size: int = _POPULATION, seed: int = 
     return World(people, GRADERS[grader](rng, meant, 1.6 * models["new"]), models)
 
 
+@dataclass(frozen=True)
+class Sample:
+    """Pairs that people graded, those that a language model graded too, and what two models say of both."""
+
+    pairs: PairSet
+    judged: JudgedPairs
+    models: Mapping[str, Array]
+
+
+def sample_of(
+    texts: Sequence[tuple[str, str]], people: Array, grader: Array, models: Mapping[str, Array], graded: int
+) -> Sample:
+    """Return a sample of pairs, the first `graded` of which people graded."""
+    first, second = (list(side) for side in zip(*texts, strict=True))
+    whole = PairSet("made", first, second, grader, np.ones(len(grader)))
+    own = replace(whole.take(list(range(graded)), "people"), score=people[:graded])
+    rest = whole.take(list(range(graded, len(grader))), "grader")
+    return Sample(own, JudgedPairs("grader", grader[:graded], rest), models)
+
+
 def measured(
     world: World, graded: int, judged: int, draws: int, seed: int = 1, truth: float | None = None
 ) -> dict[str, float]:
     """Return how the intervals of the difference come out over samples of a world."""
     rng, truth = np.random.default_rng(seed), world.truth if truth is None else truth
-    rows = []
-    for number in range(draws):
+    samples = []
+    for _ in range(draws):
         at = rng.choice(len(world.people), judged, replace=False)
-        grades = Grades(world.people[at[:graded]], world.grader[at])
+        texts = world.texts or _all_different(judged)
+        texts = [texts[place] for place in at] if world.texts else texts
         columns = {name: column[at] for name, column in world.models.items()}
-        figures = figures_of(grades, columns, number, _RESAMPLES)
-        alone = figures.people["new"].minus(figures.people["old"])
-        found = correct_all(figures, "old")
-        surer = found["new"][0].minus(found["old"][0])
-        if why := unused(grades, figures.agreement):
-            surer = alone
-        naive = figures.many["new"].minus(figures.many["old"])
+        samples.append(sample_of(texts, world.people[at], world.grader[at], columns, graded))
+    return over(samples, truth)
+
+
+def _all_different(count: int) -> list[tuple[str, str]]:
+    return [(f"a {number}", f"b {number}") for number in range(count)]
+
+
+def over(samples: Iterable[Sample], truth: float) -> dict[str, float]:
+    """Return how the intervals of the difference come out over samples whose true difference is `truth`."""
+    rows = []
+    for number, sample in enumerate(samples):
+        pairs, judged = sample.pairs, sample.judged
+        found = with_judge(pairs, judged, sample.models, "old", number, _RESAMPLES)
+        plain = figures_of(grades_of(pairs, judged), sample.models, number, _RESAMPLES)
+        note, both = found.notes["new"], Sharing([pairs, judged.rest])
+        alone = _widened(_gain(plain.people), Sharing([pairs]), len(pairs))
+        surer = alone if note.unused else _widened(_gain(found.figures), both)
+        naive = _widened(_gain(plain.many), both)
+        (held, width), (surer_held, surer_width) = (_held(figure, truth) for figure in (alone, surer))
         rows.append(
             [
-                *(value for figure in (alone, surer, naive) for value in _held(figure, truth)),
+                *(held, width, surer_held, surer_width, *_held(naive, truth)),
                 *(_better(figure) for figure in (alone, surer, naive)),
-                counts_like(graded, alone, surer),
-                figures.agreement.value,
-                0.0 if why else found["new"][1],
-                bool(why),
+                surer_width > 1.001 * width,
+                *(note.counts_like, note.agreement, note.weight, bool(note.unused)),
             ]
         )
     names = ("alone", "alone_width", "coverage", "width", "naive", "naive_width")
-    names += ("alone_better", "better", "naive_better")
+    names += ("alone_better", "better", "naive_better", "wider")
     found_ = dict(zip((*names, "like", "agreement", "weight", "unused"), np.mean(rows, axis=0), strict=True))
     found_["width"] /= found_["alone_width"]
     return {name: round(float(value), 3) for name, value in found_.items()}
+
+
+def _gain(figures: Mapping[str, Drawn]) -> Drawn:
+    return figures["new"].minus(figures["old"])
+
+
+def _widened(figure: Drawn, sharing: Sharing, count: int | None = None) -> Drawn:
+    """Return a figure whose resamples are as far apart as sharing makes them; only `count` pairs move it."""
+    of = Drawn(figure.value, figure.drawn, figure.pull[:count])
+    return Drawn(of.value, sharing.widened(of), of.pull)
 
 
 def _held(figure: Drawn, truth: float) -> tuple[bool, float]:
@@ -200,7 +247,8 @@ def of_domains(draws: int, numbers: Sequence[int], mpnet: str | None) -> Iterato
         columns = {model: _cosines(path, rows) for model, path in models.items()}
         people, grader = (np.array([row[key] for row in rows], np.float64) for key in ("human", "grade"))
         for old, new in zip(list(models), list(models)[1:], strict=False):
-            world = World(people, grader, {"old": columns[old], "new": columns[new]})
+            texts = [(str(row["sentence1"]), str(row["sentence2"])) for row in rows]
+            world = World(people, grader, {"old": columns[old], "new": columns[new]}, texts)
             said = {"domain": name, "agreement of all": spearman(people, grader), "models": f"{old}, {new}"}
             for graded in numbers:
                 figures = measured(world, graded, min(_JUDGED_OF_DOMAIN, len(rows)), draws)
@@ -271,7 +319,8 @@ def folds(draws: int) -> Iterator[dict[str, object]]:
             }  # fmt: skip
 
 
-STRUCTURES: dict[str, Callable[[np.random.Generator, int], tuple[NDArray[np.int64], NDArray[np.int64]]]] = {
+Structure = Callable[[np.random.Generator, int], tuple[NDArray[np.int64], NDArray[np.int64]]]
+STRUCTURES: dict[str, Structure] = {
     "a question, ten answers": lambda rng, n: (np.repeat(np.arange(n // 10), 10), n + np.arange(n)),
     "ten texts, many partners": lambda rng, n: (np.repeat(np.arange(10), n // 10), n + np.arange(n)),
     "mined among few texts": lambda rng, n: (
@@ -311,9 +360,7 @@ def sharing(draws: int, size: int = 300) -> Iterator[dict[str, object]]:
 
 
 def _pairs_of_texts(
-    rng: np.random.Generator,
-    structure: Callable[[np.random.Generator, int], tuple[NDArray[np.int64], NDArray[np.int64]]],
-    size: int,
+    rng: np.random.Generator, structure: Structure, size: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], Array, Array, Array]:
     """Return the texts of pairs, people's grades, and what two models say; texts have effects on all."""
     first, second = structure(rng, size)
@@ -326,6 +373,33 @@ def _pairs_of_texts(
         meant + 0.7 * (of[1] + of[n]) + rng.normal(0, noise, size) for n, noise in ((2, 1.1), (3, 0.8))
     )
     return first, second, people, old, new
+
+
+def shared(draws: int, numbers: Sequence[int], size: int = 300) -> Iterator[dict[str, object]]:
+    """Yield for every structure and grader how the intervals of the difference come out.
+
+    People graded some of the pairs, drawn at random, and the grader all of them. A "partial" grader sees in
+    a text what the new model sees in it.
+    """
+    for name, structure in STRUCTURES.items():
+        worlds = [_pairs_of_texts(np.random.default_rng((9, seed)), structure, size) for seed in range(300)]
+        people, old, new = (np.concatenate([world[part] for world in worlds]) for part in (2, 3, 4))
+        truth = spearman(people, new) - spearman(people, old)
+        for grader in ("good", "partial"):
+            for graded in numbers:
+                samples = (_sample_of_texts(seed, structure, size, grader, graded) for seed in range(draws))
+                yield {"structure": name, "grader": grader, "graded": graded} | over(samples, truth)
+
+
+def _sample_of_texts(seed: int, structure: Structure, size: int, grader: str, graded: int) -> Sample:
+    rng = np.random.default_rng((7, seed))
+    first, second, people, old, new = _pairs_of_texts(rng, structure, size)
+    said = people if grader == "good" else (people + new) / 2
+    grades = np.round(2 * (said + rng.normal(0, 0.7, size))) / 2
+    order = rng.permutation(size)
+    texts = [(str(first[place]), str(second[place])) for place in order]
+    models = {"old": old[order], "new": new[order]}
+    return sample_of(texts, people[order], grades[order], models, graded)
 
 
 def _four_ways(
@@ -355,7 +429,7 @@ def _four_ways(
 def main() -> None:
     """Print the rows of a part, and keep them."""
     parser = options(__doc__)
-    parser.add_argument("part", choices=("made", "equal", "real", "domains", "folds", "sharing"))
+    parser.add_argument("part", choices=("made", "equal", "real", "domains", "folds", "sharing", "shared"))
     parser.add_argument("--draws", type=int, default=100, help="samples for each row")
     parser.add_argument("--mpnet", help="folder of all-mpnet-base-v2")
     parser.add_argument("--graded", type=int, nargs="+", default=_NUMBERS, help="numbers of graded pairs")
@@ -367,6 +441,7 @@ def main() -> None:
         "domains": lambda: of_domains(asked.draws, asked.graded, asked.mpnet),
         "folds": lambda: folds(asked.draws),
         "sharing": lambda: sharing(asked.draws),
+        "shared": lambda: shared(asked.draws, asked.graded),
     }[asked.part]()
     rows = []
     for row in found:

@@ -3,11 +3,14 @@
     python benchmarks/training/operating_curve.py [--gains 0 0.1] [--worlds 400] [--pairs 8 16 --each 4]
     … --judged 300 --grader 0.88 --favours 0.5   # so many pairs that a language model graded, too
     … --refused 0.5                              # guards refuse so many of the candidates
+    … --texts 60                                 # the pairs are among so many texts
 
 Simulated are similarities of a backbone that correlates with the gold scores by 0.6 and of tuned weights
 after 12 evaluations, whose true gain grows up to the one named (or falls to it); noise is shared by weights
 that are close to each other, and the parts of k-fold shift it. With merging, 6 evaluations with 5 shares of
-the backbone each. A grader's grades correlate with the gold scores by `--grader`; of its errors, so large a
+the backbone each. With `--texts` both ends of a pair are drawn from so many, and half of what a
+correlation leaves open is of the texts: of each its gold scores and every model's similarities have an effect
+of their own. A grader's grades correlate with the gold scores by `--grader`; of its errors, so large a
 share as `--favours` are those of the fully tuned weights. Guards refuse at random. `maximum` is the rule of
 earlier releases: the best figure, if it exceeds the backbone's.
 """
@@ -42,17 +45,41 @@ _OWN = 0.02  # share of the noise that is of one evaluation alone
 _SHIFT = 0.1  # of a part's similarities, in standard deviations: another model measured it
 
 
+Ends = NDArray[np.int64]
+
+
+def ends_of(generator: np.random.Generator, pairs: int, texts: int) -> Ends:
+    """Return the numbers of the two texts of each pair (B, 2), of so many; all differ if `texts` is 0."""
+    if not texts:
+        return np.arange(2 * pairs).reshape(pairs, 2)
+    first = generator.integers(texts, size=pairs)
+    return np.stack([first, (first + 1 + generator.integers(texts - 1, size=pairs)) % texts], axis=1)
+
+
+def normal(generator: np.random.Generator, columns: int, ends: Ends) -> Array:
+    """Return columns (C, B) of mean 0 and variance 1, half of which is of the pair, half of its two texts."""
+    own, of_texts = generator.standard_normal((columns, len(ends))), 0.0
+    if ends.max() < 2 * len(ends) - 1:
+        of_texts = generator.standard_normal((columns, ends.max() + 1))[:, ends].sum(axis=-1) / 2
+        own *= np.sqrt(0.5)
+    found: Array = own + of_texts
+    return found
+
+
 def world(
-    generator: np.random.Generator, pairs: int, evaluations: int, shares: Sequence[float], gain: float
+    generator: np.random.Generator, ends: Ends, evaluations: int, shares: Sequence[float], gain: float
 ) -> tuple[Array, Array, list[int], Array]:
-    """Return gold scores (B,), similarities (C, B), rungs (C,) and true correlations (C,); backbone first."""
+    """Return gold scores (B,), similarities (C, B), rungs (C,) and true correlations (C,); backbone first.
+
+    `ends` are the texts of the pairs.
+    """
     moved = [0.0, *((e / evaluations) * (1 - share) for e in range(evaluations, 0, -1) for share in shares)]
     at, of = np.array(moved), np.array([0, *np.repeat(range(1, evaluations + 1), len(shares))])
     alike = (1 - _OWN) * (1 - _UNLIKE * np.abs(at[:, None] - at)) + _OWN * (of[:, None] == of)
-    noise = np.linalg.cholesky(alike + 1e-9 * np.eye(len(at))) @ generator.standard_normal((len(at), pairs))
-    gold, true = generator.standard_normal(pairs), _SPEARMAN + gain * at
+    noise = np.linalg.cholesky(alike + 1e-9 * np.eye(len(at))) @ normal(generator, len(at), ends)
+    gold, true = normal(generator, 1, ends)[0], _SPEARMAN + gain * at
     similarity = true[:, None] * gold + np.sqrt(1 - true**2)[:, None] * noise
-    similarity += _SHIFT * at[:, None] * generator.standard_normal(5)[np.arange(pairs) % 5]
+    similarity += _SHIFT * at[:, None] * generator.standard_normal(5)[np.arange(len(ends)) % 5]
     rungs = [0] + [3 if share else 1 + (e > 0) for e in range(evaluations) for share in shares]
     return np.round(5 * norm.cdf(gold)), similarity, rungs, true
 
@@ -66,6 +93,7 @@ class Setting:
     grader: float = 0.88
     favours: float = 0.0
     refused: float = 0.0
+    texts: int = 0
 
 
 def graded(generator: np.random.Generator, gold: Array, tuned: Array, setting: Setting) -> Array:
@@ -79,13 +107,18 @@ def graded(generator: np.random.Generator, gold: Array, tuned: Array, setting: S
 
 
 def rule(
-    gold: Array, similarity: Array, rungs: Sequence[int], setting: Setting, generator: np.random.Generator
+    gold: Array,
+    similarity: Array,
+    rungs: Sequence[int],
+    ends: Ends,
+    setting: Setting,
+    generator: np.random.Generator,
 ) -> int:
     """Return the candidate that the toolkit takes; a language model alone graded the last pairs."""
     n = len(gold) - setting.judged
-    texts = [f"{i}" for i in range(2 * len(gold))]
-    sources = [f"{i // setting.each}" for i in range(len(gold))]
-    pairs = PairSet("pairs", texts[::2], texts[1::2], gold, np.ones(len(gold)), source_ids=sources)
+    first, second = (list(map(str, side)) for side in ends.T.tolist())
+    sources = [f"{i // setting.each}" for i in range(len(gold))] if setting.each > 1 else None
+    pairs = PairSet("pairs", first, second, gold, np.ones(len(gold)), source_ids=sources)
     own, judged = pairs.take(list(range(n)), "own"), None
     if setting.judged:
         grades = graded(generator, gold, similarity[1], setting)
@@ -100,7 +133,7 @@ def rule(
     return choose(candidates, [own], judged).chosen
 
 
-def maximum(gold: Array, similarity: Array, _: object, setting: Setting, __: object) -> int:
+def maximum(gold: Array, similarity: Array, _: object, __: object, setting: Setting, ___: object) -> int:
     """Return the candidate with the highest figure by people's grades."""
     n = len(gold) - setting.judged
     return int(np.argmax([spearmanr(gold[:n], column[:n]).statistic for column in similarity]))
@@ -118,8 +151,9 @@ def simulate(worlds: int, gains: Sequence[float], sizes: Sequence[int], setting:
         for number in range(worlds):
             seeds = [number, pairs, round(1000 + 1000 * gain), evaluations]
             generator = np.random.default_rng(seeds)
-            made = world(generator, pairs + setting.judged, evaluations, shares, gain)
-            chosen = [choice(*made[:3], setting, generator) for choice in RULES.values()]
+            ends = ends_of(generator, pairs + setting.judged, setting.texts)
+            made = world(generator, ends, evaluations, shares, gain)
+            chosen = [choice(*made[:3], ends, setting, generator) for choice in RULES.values()]
             taken.append([made[3][one] - _SPEARMAN if one else np.nan for one in chosen])
         adopted = (~np.isnan(taken)).mean(axis=0).tolist()
         worth = (np.nansum(taken, axis=0) / worlds).tolist()
@@ -141,8 +175,9 @@ def main() -> None:
         "--favours", type=float, default=0.0, help="share of its errors that tuned weights make"
     )
     parser.add_argument("--refused", type=float, default=0.0, help="share of candidates that guards refuse")
+    parser.add_argument("--texts", type=int, default=0, help="that all pairs are among; default all differ")
     asked = parser.parse_args()
-    setting = Setting(asked.each, asked.judged, asked.grader, asked.favours, asked.refused)
+    setting = Setting(asked.each, asked.judged, asked.grader, asked.favours, asked.refused, asked.texts)
     save_results("operating-curve", simulate(asked.worlds, asked.gains, asked.pairs, setting))
 
 

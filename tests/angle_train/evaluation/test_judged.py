@@ -19,6 +19,7 @@ from angle_train.evaluation.judged import (
     unused,
     with_judge,
 )
+from angle_train.evaluation.sharing import Sharing
 from angle_train.evaluation.statistics import Drawn, draw, interval_around, spearman, spearman_of
 
 GRADED, JUDGED = 40, 200
@@ -126,6 +127,59 @@ def test_the_weight_of_a_correction_is_from_0_to_1(slope, weight):
     few, many = (Drawn(value, generator.normal(size=500), np.zeros(3)) for value in (0.5, 0.4))
     human = Drawn(0.6, slope * (few.drawn - many.drawn), np.zeros(3))
     assert correct(human, few, many)[1] == weight
+
+
+def around_hubs(seed, graded=40, judged=300, hubs=20):
+    """Pairs that people graded and those that a grader did, around a few texts; what two models say of both.
+
+    A text moves the grader and the new model alike for all of its pairs.
+    """
+    generator = np.random.default_rng(seed)
+    hub = generator.integers(hubs, size=judged)
+    meant, odd = generator.normal(size=judged), generator.normal(0, 1, (2, hubs))[:, hub]
+    people = meant + generator.normal(0, 0.3, judged)
+    grader = meant + 0.8 * odd[0] + generator.normal(0, 0.3, judged)
+    columns = {
+        "old": meant + odd[1] + generator.normal(0, 1, judged),
+        "new": meant + odd[0] + generator.normal(0, 0.6, judged),
+    }
+    texts = [(f"hub {number}", f"text {place}") for place, number in enumerate(hub)]
+    pairs = pair_set(texts[:graded], people[:graded], "my")
+    rest = pair_set(texts[graded:], grader[graded:], "gpt-x")
+    return pairs, JudgedPairs("gpt-x", grader[:graded], rest), columns
+
+
+def test_the_weight_leaves_least_variance_with_what_pairs_share_and_widens_no_interval():
+    apart_wider, seen = 0, 0
+    for seed in range(12):
+        pairs, judged, columns = around_hubs(seed)
+        sharing = Sharing([pairs, judged.rest])
+        figures = figures_of(judged_module.grades_of(pairs, judged), columns, seed, 400)
+        human, few, many = (difference(found) for found in (figures.people, figures.few, figures.many))
+        found, weight = correct(human, few, many, sharing)
+        best = min(sharing.deviation(human.minus(few.minus(many), other)) for other in np.linspace(0, 1, 101))
+        assert sharing.deviation(found) <= sharing.deviation(human)
+        assert sharing.deviation(found) <= best
+        single, other = correct(human, few, many)
+        apart_wider += sharing.deviation(single) > sharing.deviation(human)
+        seen += weight != pytest.approx(other, abs=0.02)
+        note = with_judge(pairs, judged, columns, "old", seed, 400).notes["new"]
+        assert note.weight == (0.0 if note.unused else weight)
+        assert note.counts_like >= len(pairs) - 1e-9
+    assert seen > 4
+    assert apart_wider > 0  # without what they share in view, it does
+
+
+def test_results_with_a_judge_are_widened_for_what_pairs_share():
+    pairs, judged, columns = around_hubs(1)
+    sharing = Sharing([pairs, judged.rest])
+    found = with_judge(pairs, judged, columns, "old").figures
+    gain = found["new"].minus(found["old"])
+    assert sharing.widening(gain) > 1.05
+    new = results(pairs, judged, columns)[-1]
+    assert not new.judged.unused
+    wide = interval_around(gain.value, sharing.widened(gain))
+    assert (new.difference.low, new.difference.high) == (wide.low, wide.high)
 
 
 def test_a_gain_has_a_weight_of_its_own():
