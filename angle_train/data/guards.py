@@ -8,7 +8,7 @@ both kinds. Imports no torch.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Literal
@@ -29,7 +29,7 @@ FEWEST = 5
 score than the commonest: fewer tell no loss from chance."""
 _DEGREES = {"paraphrase": 1.0, "changed": 0.5, "topic": 0.25}  # of similarity to `text`; strangers have 0
 _OWN_TEXTS, _OWN_SHARE = 200, 4  # so many of the user's texts are held out at most, and one of so many
-_NEAREST, _NEAR = 1, 20  # ranks of the texts that a text stands with
+_RANKS = (0, 19)  # of the neighbours that a text stands with
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,13 +143,27 @@ def own_pairs(texts: Sequence[str]) -> PairSet | None:
     if count < 4:
         return None
     own = [words(text) for text in texts]
+    others = (
+        sorted(set(range(count)) - {place}, key=lambda other: (-jaccard(own[place], own[other]), other))
+        for place in range(count)
+    )
+    return _pairs("your own texts", [(texts[a], texts[b], 0.0) for a, b in near_and_far(others, _RANKS)])
+
+
+def near_and_far(others: Iterable[Sequence[int]], ranks: Sequence[int]) -> list[tuple[int, int]]:
+    """Return pairs of items, none twice: of each with some of its neighbours, and with one that is anywhere.
+
+    Args:
+        others: Of each item, from item 0 on, all the others, the nearest first.
+        ranks: Which neighbours, 0 for the nearest; the last one where there are not so many.
+    """
     found: dict[tuple[int, int], None] = {}
-    for place in range(count):
-        others = sorted((-jaccard(own[place], own[other]), other) for other in range(count) if other != place)
-        near = [others[min(rank, count - 1) - 1][1] for rank in (_NEAREST, _NEAR)]
+    for place, listed in enumerate(others):
+        count = len(listed) + 1
+        near = (listed[min(rank, count - 2)] for rank in ranks)
         for other in (*near, (place + count // 2) % count):
             found.setdefault((min(place, other), max(place, other)))
-    return _pairs("your own texts", [(texts[a], texts[b], 0.0) for a, b in found])
+    return list(found)
 
 
 def _pairs(name: str, found: Sequence[tuple[str, str, float]]) -> PairSet:

@@ -188,6 +188,7 @@ class Evaluation:
         searches: The searches, with what every model found.
         seeds: Figures of models of one training with several seeds, see `seeds.spreads`.
         models: Name of each model -> directory, hub id or file as given; of none that was given in memory.
+        untuned: The same of those whose run kept the backbone.
     """
 
     results: list[Result]
@@ -196,11 +197,16 @@ class Evaluation:
     searches: list[SearchView] = field(default_factory=list)
     seeds: Sequence[Spread] = ()
     models: Mapping[str, str] = field(default_factory=dict)
+    untuned: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def notes(self) -> list[str]:
         """Sentences on what readers of the figures must know and the figures do not show."""
         notes = [spread.sentence() for spread in self.seeds]
+        notes += [
+            f"{name} is the backbone: its run kept that. The weights that it tuned are in {folder}/tuned."
+            for name, folder in self.untuned.items()
+        ]
         notes += [f"{s.searched.name}: {note}." for s in self.searches for note in s.searched.notes]
         if any(result.metric == BEST_ACCURACY for result in self.results):
             notes.append(f"{BEST_ACCURACY}: the threshold was chosen on the same pairs, which flatters it.")

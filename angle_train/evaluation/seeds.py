@@ -1,4 +1,4 @@
-"""Models of one training with several seeds: their figures as mean and standard deviation."""
+"""What model folders say of their training: which are one training with several seeds, which no training."""
 
 from __future__ import annotations
 
@@ -7,8 +7,13 @@ import statistics
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
+from angle_train.data.splits import JUDGED
 from angle_train.evaluation.compare import Result, Spread
+
+_MEASURE = {"test", "search", JUDGED}
+"""Roles of data that neither trained nor chose."""
 
 
 def spreads(results: Sequence[Result], models: Mapping[str, str]) -> list[Spread]:
@@ -46,18 +51,34 @@ def _spread(pairs: str, metric: str, results: Sequence[Result]) -> Spread:
     )
 
 
+def kept_backbones(models: Mapping[str, str]) -> dict[str, str]:
+    """Return those of the `models`, as `spreads` has them, whose run kept the backbone: name to folder."""
+    return {
+        name: model for model, name in models.items() if _report_of(Path(model)).get("kept") == "backbone"
+    }
+
+
+def _report_of(folder: Path) -> Mapping[str, Any]:
+    """Return what a saved model says of its training; nothing where that is not known."""
+    with suppress(OSError, ValueError):
+        report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
+        if isinstance(report, dict):
+            return report
+    return {}
+
+
 def _run_of(folder: Path) -> str:
     """Return what a saved model was trained with but for the seed; nothing where that is not known.
 
     A run that kept the backbone is no training of it. Pairs are named, not compared: those that a run holds
     out itself depend on its seed.
     """
-    with suppress(OSError, ValueError, LookupError, TypeError, AttributeError):
-        report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
+    report = _report_of(folder)
+    with suppress(LookupError, TypeError, AttributeError, ValueError):
         if report["kept"] != "tuned":
             return ""
         recipe = {part: dict(values) for part, values in report["recipe"].items()}
         del recipe["training"]["seed"]
-        data = [(note["role"], note["name"]) for note in report["data"] if note["role"] != "test"]
+        data = [(note["role"], note["name"]) for note in report["data"] if note["role"] not in _MEASURE]
         return json.dumps([report["backbone"], recipe, data], sort_keys=True)
     return ""

@@ -30,7 +30,7 @@ from angle_train.evaluation.compare import (
     judge,
 )
 from angle_train.evaluation.search import rank_documents
-from angle_train.evaluation.seeds import spreads
+from angle_train.evaluation.seeds import kept_backbones, spreads
 from angle_train.evaluation.similarity import (
     DamagedModelError,
     Embedder,
@@ -195,7 +195,8 @@ def evaluate(
     compared = names[baseline] if baseline and f"model {names[baseline]}" not in failed else None
     found = _compared(tasks, done, failed, Comparison(compared))
     given = {called: model for model, called in names.items()}
-    return replace(found, seeds=spreads(found.results, names), models=given)
+    untuned = kept_backbones(names)
+    return replace(found, seeds=spreads(found.results, names), models=given, untuned=untuned)
 
 
 def _outcomes(

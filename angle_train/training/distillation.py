@@ -15,7 +15,8 @@ from __future__ import annotations
 import gc
 import hashlib
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -29,8 +30,10 @@ from datasets import Dataset
 from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
 from sklearn.linear_model import LogisticRegression
+from torch import Tensor
 
-from angle_data.text import normalise, stable_hash
+from angle_data.console import Progress
+from angle_data.text import counted, normalise, stable_hash
 from angle_train.data.keep import KeptTexts
 from angle_train.data.pairs import PairSet
 from angle_train.evaluation.similarity import Embedder, unit_rows
@@ -236,8 +239,8 @@ class Stages:
             return file
         steps = (self.first_steps, self.schedule.steps)
         log.info(
-            "two stages: a model is trained on the pairs, %s steps, and a fresh backbone learns from it, %s",
-            *(f"{count:,}" for count in steps),
+            "two stages: a model is trained on the pairs, %s, and a fresh backbone learns from it, %s",
+            *(counted(count, "step") for count in steps),
         )
         device = model.device
         waits = device.type != "cpu" and self.recipe.backbone.quantization == "none"
@@ -281,13 +284,30 @@ def _write_targets(
 ) -> None:
     """Write what the texts are to be embedded as, whole or not at all."""
     log.info("embedding %s texts with the backbone and with the tuned model", f"{sum(texts.counts):,}")
-    before = _embedded(Embedder(model, "the backbone"), texts.every)
-    after = _embedded(Embedder(tuned, "the tuned model"), texts.own)
+    with Progress("embedding", len(texts.every) + len(texts.own)) as progress:
+        with _counted_by(progress, model):
+            before = _embedded(Embedder(model, "the backbone"), texts.every)
+        with _counted_by(progress, tuned):
+            after = _embedded(Embedder(tuned, "the tuned model"), texts.own)
     part = file.with_name("part.npy")
     wanted = targets(before, after)
     with disk_errors_in_one_line(file.parent):
         np.save(part, wanted)
         part.replace(file)
+
+
+@contextmanager
+def _counted_by(progress: Progress, model: SentenceTransformer) -> Iterator[None]:
+    """Count the texts that a model embeds inside the block, batch by batch."""
+
+    def count(_: object, __: object, features: Mapping[str, Tensor]) -> None:
+        progress.advance(len(next(iter(features.values()))))
+
+    hook = model[0].register_forward_hook(count)
+    try:
+        yield
+    finally:
+        hook.remove()
 
 
 def targets(before: Vectors, tuned: Vectors) -> Vectors:

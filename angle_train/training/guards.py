@@ -4,7 +4,8 @@
 * **A guard without labels** has the rank agreement A of the tuned cosines with the backbone's, 1 where
   tuning changed no order. A change that knows nothing of meaning costs r · (1 - A): if the new order is the
   old one plus noise, what was r with any labels becomes A · r. r is how well the backbone ranks general text,
-  of which it is known how each pair was written. Tuning is not blind: see `SPENT`.
+  of which it is known how each pair was written. Tuning is not blind, so the loss is an estimate (`SPENT`).
+  It is 0 where the tuned weights rank these pairs no worse.
 
 Tuning is to change the order of the user's own texts, and the dev pairs say whether for the better. So their
 guard is measured and told, and refuses nothing. A backbone that ranks general text no better than shared
@@ -31,7 +32,14 @@ from angle_train.evaluation.dev_sets import DevSet, measure_sets
 from angle_train.evaluation.known import KnownVectors
 from angle_train.evaluation.sharing import Sharing
 from angle_train.evaluation.similarity import word_overlap
-from angle_train.evaluation.statistics import Array, Interval, draw_figures, interval_around, spearman_of
+from angle_train.evaluation.statistics import (
+    Array,
+    Interval,
+    draw_figures,
+    interval_around,
+    spearman,
+    spearman_of,
+)
 from angle_train.training.choosing import MOST_RESAMPLES, Candidate, Columns
 from angle_train.training.merging import blended
 from angle_train.training.processes import rank_zero
@@ -40,8 +48,8 @@ from angle_train.training.trainer import VectorsByWeights, restore
 log = logging.getLogger("angle.fit")
 
 SPENT = 0.4
-"""Of what a blind change costs, the share that trainings which did harm cost labelled pairs: 0.2 to 0.44,
-over five sets each (benchmarks/log/no-harm.md)."""
+"""Of what a blind change costs, the share that trainings cost labelled pairs: 0.04 to 0.53, the median 0.35;
+of what it would cost general text the median is 0.46 (benchmarks/log/shares-of-guards.md)."""
 SHARES = tuple(round(0.1 * tenth, 1) for tenth in range(1, 10))
 """Shares of the backbone that are tried where the weights as planned lose too much."""
 
@@ -57,7 +65,8 @@ class Loss:
         before: Spearman of the backbone with the labels; 1, the backbone's agreement with itself, where there
             are none.
         after: The same of the tuned weights.
-        loss, low, high: The loss and its 95 % interval, wider where pairs share a text or a source.
+        loss, low, high: The loss and its 95 % interval, wider where pairs share a text or a source; without
+            labels an estimate, and the interval of the agreement alone.
         refuses: Whether weights that surely lose too much here are refused.
     """
 
@@ -72,13 +81,24 @@ class Loss:
     refuses: bool = True
 
     def sentence(self) -> str:
-        """Return the loss with its interval, times 100, such as `titles by 10.9 [7.7, 14.6]`."""
+        """Return the loss, times 100, such as `titles by 10.9 [7.7, 14.6]`; an estimate has no interval."""
         loss, low, high = (100 * value for value in (self.loss, self.low, self.high))
+        if self.kind != "labelled":
+            return f"{self.name} by about {loss:.1f} (estimated)"
         return f"{self.name} by {loss:.1f} [{low:.1f}, {high:.1f}]"
+
+    @property
+    def seen(self) -> bool:
+        """Whether there is a loss to tell of: surely above 0, and 0.1 points or more."""
+        return self.low > 0 and round(100 * self.loss, 1) > 0
 
     def too_much(self, most: float) -> bool:
         """Return whether it is surely more than `most` points (Spearman × 100), and counts."""
         return self.refuses and 100 * self.low > most
+
+    def within(self, most: float) -> bool:
+        """Return whether it is at most so many points as measured, or does not count."""
+        return not self.refuses or 100 * self.loss <= most
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +134,12 @@ class Guards:
         return [self._loss(guard, sharing, old, new) for guard, sharing, old, new in rows]
 
     def _loss(self, guard: Guard, sharing: Sharing, before: Array, after: Array) -> Loss:
-        labelled = guard.kind == "labelled"
-        gold, weight = (guard.pairs.score, 1.0) if labelled else (before, SPENT * self.worth)
+        labelled, weight = guard.kind == "labelled", 1.0
+        if guard.kind == "general":
+            weight = SPENT * self.worth if known_order(guard.pairs, after) < self.worth else 0.0
+        elif guard.kind == "own":
+            weight = SPENT * self.worth
+        gold = guard.pairs.score if labelled else before
         old, new, lost = _compared(gold, before, after, sharing)
         return Loss(
             kind=guard.kind,
@@ -145,14 +169,25 @@ def _compared(gold: Array, one: Array, other: Array, sharing: Sharing) -> tuple[
 
 
 def worth_of(pairs: PairSet, similarity: Array) -> float:
-    """Return how well a backbone ranks pairs that were written near or far, 0 if no better than shared words.
+    """Return `known_order` of a backbone, 0 unless it is surely above that of shared words."""
+    chosen, columns = _clear(pairs, similarity)
+    known, _, ahead = _compared(chosen.score, columns, word_overlap(chosen), Sharing([chosen]))
+    return max(known, 0.0) if ahead.low > 0 else 0.0
+
+
+def known_order(pairs: PairSet, similarity: Array) -> float:
+    """Return Spearman of similarities with how near pairs were written, of those of which that is clear."""
+    chosen, columns = _clear(pairs, similarity)
+    return spearman(chosen.score, columns)
+
+
+def _clear(pairs: PairSet, similarity: Array) -> tuple[PairSet, Array]:
+    """Return the pairs that were written near or far, with their similarities.
 
     Near copies that say something else (score 0.5) are left out: how near they are is a matter of purpose.
     """
     clear = np.flatnonzero(pairs.score != 0.5)
-    chosen = pairs.take(clear.tolist(), pairs.name)
-    known, _, ahead = _compared(chosen.score, similarity[clear], word_overlap(chosen), Sharing([chosen]))
-    return max(known, 0.0) if ahead.low > 0 else 0.0
+    return pairs.take(clear.tolist(), pairs.name), similarity[clear]
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,10 +206,13 @@ class Weighed:
 def within_guards(
     candidate: Candidate, guards: Guards, measured: Callable[[float, Sequence[PairSet]], Columns]
 ) -> tuple[Candidate, Weighed]:
-    """Return a candidate with the least share of the backbone at which no guard surely loses too much.
+    """Return a candidate with as much of the backbone as guards ask for, and what it loses then.
 
-    And what it loses. One that loses too much at every share is returned as planned, and as refused. The
-    similarity stays that of the planned share.
+    That is the planned share, unless a guard surely loses too much with it: then the least at which every
+    guard loses no more than it may, as measured. The first at which a loss is no longer *sure* would stop at
+    the edge, where few pairs let several points pass (benchmarks/log/shares-of-guards.md). If there is none,
+    it is the largest share with no sure loss; one that surely loses too much at every share is returned as
+    planned, and as refused. The similarity stays that of the planned share.
 
     Args:
         candidate: Tuned weights, with the share that the recipe asks for.
@@ -185,12 +223,16 @@ def within_guards(
     if not guards.refuse(planned):
         return candidate, Weighed(planned)
     spared = [loss for loss in planned if loss.too_much(guards.most)]
+    found = replace(candidate, refused=True), Weighed(planned)
     for share in SHARES:
-        if share > candidate.share:
-            losses = guards.losses(measured(share, guards.sets))
-            if not guards.refuse(losses):
-                return replace(candidate, share=share), Weighed(losses, spared)
-    return replace(candidate, refused=True), Weighed(planned)
+        if share <= candidate.share:
+            continue
+        losses = guards.losses(measured(share, guards.sets))
+        if not guards.refuse(losses):
+            found = replace(candidate, share=share), Weighed(losses, spared)
+            if all(loss.within(guards.most) for loss in losses):
+                break
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +272,7 @@ class Checkpoints:
             worse = worse_sentence(weighed[number].losses, guards.most)
             log.info("step %d%s: %s", allowed.step, allowed.mixed, worse)
             if allowed.share != candidate.share:
-                log.info("with less of the backbone it surely loses more than %g on a guard", guards.most)
+                log.info("as planned it surely loses more than %g on a guard", guards.most)
                 allowed = replace(allowed, similarity=measured(allowed.share, dev))
             found[number] = allowed
             for key in [key for key in self.vectors if key[0] == allowed.step and key[1] != allowed.share]:
@@ -253,26 +295,27 @@ def worse_sentence(losses: Sequence[Loss], most: float) -> str:
     counted = [loss for loss in losses if loss.refuses]
     if not counted:
         return "What got worse: not known; give --guard pairs"
-    shown = [loss for loss in counted if loss.low > 0 and round(100 * loss.loss, 1) > 0]
-    surely = sorted(shown, key=lambda loss: -loss.loss)
-    rest = [loss for loss in counted if loss not in surely]
-    vague = [loss for loss in rest if loss.kind == "labelled" and 100 * loss.high > 2 * max(most, 1.0)]
+    seen = sorted((loss for loss in counted if loss.seen), key=lambda loss: -loss.loss)
+    rest = [loss for loss in counted if loss.kind == "labelled" and not loss.seen]
+    vague = [loss for loss in rest if 100 * loss.high > 2 * max(most, 1.0)]
     held = [loss for loss in rest if loss not in vague]
     unknown = "".join(
         f"; {loss.name}: not known, {loss.pairs:,} pairs cannot rule out a loss of {_at_most([loss])}"
         for loss in vague
     )
-    if surely:
-        told = {loss.name: _at_most([loss]) for loss in held if loss.kind == "labelled"}
+    if seen:
+        told = {loss.name: _at_most([loss]) for loss in held}
         also = "".join(
             f"; {name} did not" if high == "0.0" else f"; {name} by less than {high}"
             for name, high in told.items()
         )
-        return f"What got worse: {', '.join(loss.sentence() for loss in surely)}{also}{unknown}"
-    if not held:
+        return f"What got worse: {', '.join(loss.sentence() for loss in seen)}{also}{unknown}"
+    if held:
+        names = ", ".join(loss.name for loss in held)
+        return f"What got worse: nothing, surely less than {_at_most(held)} ({names}){unknown}"
+    if vague:
         return f"What got worse: nothing surely{unknown}"
-    names = ", ".join(loss.name for loss in held)
-    return f"What got worse: nothing, surely less than {_at_most(held)} ({names}){unknown}"
+    return "What got worse: nothing that general text shows; give --guard pairs to be sure"
 
 
 def _at_most(losses: Sequence[Loss]) -> str:
@@ -287,8 +330,8 @@ def spared_sentence(spared: Sequence[Loss], most: float, share: float) -> str:
     lost = ", ".join(loss.sentence() for loss in spared)
     return (
         f"{100 * share:.0f} % of the backbone is mixed into the tuned weights, which may have cost some of "
-        f"their gain: with less, tuning surely costs more than --guard-loss {most:g} elsewhere (as planned: "
-        f"{lost}); --guard-loss allows more"
+        f"their gain: as planned, tuning surely costs more than --guard-loss {most:g} elsewhere ({lost}); "
+        "--guard-loss allows more"
     )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from angle_data.errors import InputError
 from angle_data.jsonl import read_jsonl, write_jsonl
 from angle_data.text import counted
+from angle_train.data.guards import near_and_far
 from angle_train.data.pairs import TEACHER, PairSet
 from angle_train.data.splits import LoadedPairs
 from angle_train.data.teacher import Unscored, load_unscored
@@ -120,15 +121,14 @@ def pairs_among(texts: Sequence[str], embeddings: NDArray[np.float32]) -> list[t
         texts: In an order that says nothing, as by hash.
         embeddings: The teacher's (N, D), which say what is near.
     """
-    count = len(texts)
     unit = unit_rows(embeddings)
-    found: dict[tuple[int, int], None] = {}
-    for rows, cosines in cosine_blocks(unit, unit):
-        places = np.arange(rows.start, rows.start + len(cosines))
-        cosines[places - rows.start, places] = -np.inf  # a text is no neighbour of its own
-        order = np.argsort(-cosines, axis=1, kind="stable")
-        for place, listed in zip(places.tolist(), order.tolist(), strict=True):
-            near = [listed[min(rank, count - 2)] for rank in _NEAR]
-            for other in (*near, (place + count // 2) % count):
-                found.setdefault((min(place, other), max(place, other)))
-    return [(texts[one], texts[other]) for one, other in found]
+
+    def others() -> Iterator[list[int]]:
+        for rows, cosines in cosine_blocks(unit, unit):
+            places = np.arange(rows.start, rows.start + len(cosines))
+            cosines[
+                places - rows.start, places
+            ] = -np.inf  # a text is no neighbour of its own, and comes last
+            yield from np.argsort(-cosines, axis=1, kind="stable")[:, :-1].tolist()
+
+    return [(texts[one], texts[other]) for one, other in near_and_far(others(), _NEAR)]

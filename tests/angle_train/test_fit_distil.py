@@ -13,7 +13,7 @@ from letter_model import spelled
 from train_runs import changed, evaluate_model, now, pair_set, run_of, tuned_weights, weights, write
 
 from angle_data.errors import InputError
-from angle_data.text import normalise
+from angle_data.text import normalise, stable_hash
 from angle_train import run as fit_module
 from angle_train.data.keep import LEAST, KeptTexts, general_texts, load_to_stay
 from angle_train.evaluation.statistics import spearman
@@ -177,8 +177,11 @@ def test_of_few_pairs_fewer_general_texts_stay_and_all_of_keep(tmp_path, caplog)
     mine = [f"Clause {number} of the lease names the tenant." for number in range(3_000)]
     spec = write(tmp_path / "mine.jsonl", [{"text": text} for text in mine])
     found = load_to_stay([spec], True, ["a note", "A note"], [])
-    assert len({*found.texts} - {*mine}) == LEAST
+    drawn = {*found.texts} - {*mine}
+    assert len(drawn) == LEAST
     assert {*mine} < {*found.texts}
+    assert list(found.texts) == sorted(found.texts, key=stable_hash)
+    assert 0.5 < len(drawn & {*general_texts()}) / LEAST < 0.75  # of all files, not the first of them
     assert found.name == "mine + general text"
     assert f"them: 3,000 of --keep, {LEAST:,} of 4,697 of general text" in caplog.text
     own = [f"note {number}" for number in range(LEAST + 5)]
@@ -218,6 +221,24 @@ def test_what_is_ahead_is_said_before_the_first_stage_and_each_has_its_name(conf
     monkeypatch.setattr(distillation, "train", seen)
     fit(config)
     assert labels == [("stage 1 of 2", True), ("stage 2 of 2", True)]
+
+
+def test_every_text_that_is_embedded_between_the_stages_is_counted(config, monkeypatch):
+    seen = []
+
+    class Counted(distillation.Progress):
+        def __init__(self, label, total):
+            super().__init__(label, total)
+            seen.append([label, total, 0])
+
+        def advance(self, count=1, note=""):
+            seen[-1][2] += count
+
+    monkeypatch.setattr(distillation, "Progress", Counted)
+    fit(config)
+    ((label, total, done),) = seen
+    assert (label, total) == ("embedding", done)
+    assert total > 200
 
 
 def test_texts_of_the_pairs_are_no_others_and_have_their_roles():
@@ -348,10 +369,11 @@ def test_a_gate_that_cannot_tell_is_warned_of(caplog):
     same = np.random.default_rng(0).normal(size=(400, 4))
     targets(same, same[:200])
     assert "the texts that are to stay are much like yours" in caplog.text
-    caplog.clear()
-    apart = same + np.repeat([[9.0, 0, 0, 0], [0, 9.0, 0, 0]], 200, axis=0)
-    targets(apart, apart[:200])
-    assert "much like yours" not in caplog.text
+    for far in (1.5, 9.0):  # open by 0.80 and 0.20, and by 1 and 0
+        caplog.clear()
+        apart = same + np.repeat([[far, 0, 0, 0], [0, far, 0, 0]], 200, axis=0)
+        targets(apart, apart[:200])
+        assert "much like yours" not in caplog.text
 
 
 def test_targets_of_many_texts_are_those_of_few(monkeypatch):

@@ -91,6 +91,11 @@ def test_of_very_many_texts_some_are_kept_and_none_of_the_general_ones_is_lost(m
     assert caplog.text.count("drawn by hash") == 1
 
 
+def test_at_most_5000_texts_of_ones_own_choice_are_kept(tmp_path):
+    given = [{"text": f"the text with the number {number}"} for number in range(5_001)]
+    assert len(load_to_keep([write(tmp_path / "many.jsonl", given)], False, [], []).texts) == 5_000
+
+
 def test_general_texts_to_keep_are_others_than_those_that_guard():
     pairs, texts = general_pairs(), general_texts()
     assert len({*texts}) == len(texts) == 2960

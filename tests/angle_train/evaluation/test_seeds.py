@@ -5,7 +5,7 @@ import json
 import pytest
 
 from angle_train.evaluation.compare import Evaluation, Result
-from angle_train.evaluation.seeds import spreads
+from angle_train.evaluation.seeds import kept_backbones, spreads
 from angle_train.evaluation.statistics import Difference, Interval
 
 
@@ -13,9 +13,9 @@ from angle_train.evaluation.statistics import Difference, Interval
 def saved(tmp_path):
     """Write what a model folder says of its training."""
 
-    def save(name, seed, epochs=1, data="pairs", backbone="base", kept="tuned"):
+    def save(name, seed, epochs=1, data="pairs", backbone="base", kept="tuned", roles=("test",)):
         recipe = {"training": {"seed": seed, "epochs": epochs}, "objective": {}}
-        notes = [{"role": "train", "name": data}, {"role": "test", "name": name}]
+        notes = [{"role": "train", "name": data}, *({"role": role, "name": name} for role in roles)]
         (tmp_path / name).mkdir()
         report = {"backbone": backbone, "recipe": recipe, "data": notes, "kept": kept}
         (tmp_path / name / "report.json").write_text(json.dumps(report))
@@ -55,6 +55,15 @@ def test_seeds_of_one_training_are_taken_together_and_others_are_not(saved):
     assert "seeds" not in json.loads(Evaluation(results).to_json())
 
 
+def test_what_only_measured_parts_no_seeds_and_what_chose_does(saved):
+    measured = {
+        saved(f"m{n}", n, roles=[role]): f"m{n}" for n, role in enumerate(("test", "search", "judged"))
+    }
+    chosen = {saved(f"c{n}", n, roles=["test", "judged dev"]): f"c{n}" for n in (1, 2)}
+    (found,) = spreads([result(name, 0.7) for name in (measured | chosen).values()], measured | chosen)
+    assert found.models == ["m0", "m1", "m2"]
+
+
 def test_one_seed_a_folder_without_a_report_or_a_damaged_one_have_no_spread(saved, tmp_path):
     models = {saved("s1", 1): "s1", str(tmp_path): "folder"}
     (tmp_path / "odd").mkdir()
@@ -69,3 +78,13 @@ def test_without_a_baseline_there_is_no_difference(saved):
     models = {saved(f"s{seed}", seed): f"s{seed}" for seed in (1, 2)}
     (found,) = spreads([result("s1", 0.5), result("s2", 0.7)], models)
     assert found.sentence() == "my: 2 seeds (s1, s2): Spearman 60.0 ± 14.1."
+
+
+def test_a_run_that_kept_the_backbone_is_named(saved, tmp_path):
+    kept = saved("kept", 1, kept="backbone")
+    (tmp_path / "odd").mkdir()
+    (tmp_path / "odd" / "report.json").write_text("[]")
+    models = {kept: "kept", saved("tuned", 1): "tuned", str(tmp_path / "odd"): "odd", "hub/id": "id"}
+    assert kept_backbones(models) == {"kept": kept}
+    (note,) = Evaluation([result("kept", 0.5)], untuned=kept_backbones(models)).notes
+    assert note == f"kept is the backbone: its run kept that. The weights that it tuned are in {kept}/tuned."

@@ -155,6 +155,14 @@ def test_the_pull_is_the_one_that_resamples_tell(apart):
             assert part.mean() == pytest.approx(0, abs=1e-12)
 
 
+def test_what_is_drawn_apart_is_drawn_independently():
+    """Two halves of one size: with the same draws for both, each resample would have one of them twice."""
+    counts = np.concatenate([*resampled_counts(40, 500, 0, apart=20)])
+    first, second = counts[:, :20], counts[:, 20:]
+    assert (first.sum(axis=1) == second.sum(axis=1)).all()
+    assert abs(np.corrcoef(first.ravel(), second.ravel())[0, 1]) < 0.05
+
+
 def test_what_says_nothing_is_pulled_by_nothing():
     for said in (np.zeros(40), np.full(40, np.nan)):
         assert not spearman_of(FINE, said).pull().any()
