@@ -8,8 +8,8 @@ wrong with its grades is in F and in M alike, so
 
 estimates what H does: F - M is 0 but for chance, whoever the grader is. Where its grades go with people's, so
 do the errors of F and H, and the difference is surer than H. The `weight` in [0, 1] that leaves the least
-variance is read off the resamples, on which all three figures are drawn together. It is 0 for a grader that
-says nothing, and H alone is left.
+variance ("power tuning", of a control variate) is read off the resamples, on which all three figures are
+drawn together, and off what the pairs share. It is 0 for a grader that says nothing, and H alone is left.
 
 The n pairs must be as if drawn at random from the N. `unlike` looks whether they are.
 

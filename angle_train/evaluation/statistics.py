@@ -34,7 +34,8 @@ class Statistic:
 
     `resampled` gives it (R,) in each of R resamples, for counts (R, n) of the items in it; NaN where the
     resample says nothing. `pull` gives how far each item (n,) moves it, drawn once more than it is there: its
-    derivative by the counts, where each is 1; 0 where all items say nothing.
+    derivative by the counts, where each is 1, which is the empirical influence function divided by n; 0 where
+    all items say nothing.
     """
 
     size: int
@@ -362,8 +363,8 @@ def resampled_counts(
     """Yield how often each of `size` items is in each resample, blocks (r, size) of `resamples` in all.
 
     `groups` and `seed` are those of `draw`. With `apart`, groups that hold one of the first so many items are
-    drawn among themselves, and so are the others: every resample has as many of either as the data. What is
-    drawn of the first does not depend on the others.
+    drawn among themselves, and so are the others, as two strata: every resample has as many of either as the
+    data. What is drawn of the first does not depend on the others.
     """
     group = np.arange(size) if groups is None else np.unique(groups, return_inverse=True)[1]
     n = int(group.max()) + 1
