@@ -109,7 +109,7 @@ JUDGED = 1_000
 PERHAPS = 0.6
 """This score is neither yes nor no: a grade of 3 from 0 to 5."""
 GUARDED = 0.5
-"""`guard_loss` where no guard is to lose 1.0 by the figure itself: `fit` refuses by the end of its interval."""
+"""`guard_loss` where no guard is to lose 1.0 by the figure: `fit` refuses by the end of its interval."""
 MOST_LOST = 1.0
 """A row of a language model that loses more of general text has no share."""
 ROWS = ("simcse", *LLM_ROWS, "human-50", "human-200", "human")
