@@ -36,8 +36,9 @@ FEWEST_JUDGED = 20
 """Pairs that people and a language model graded: with fewer, nobody measured whether intervals are right
 (benchmarks/log/judged.md)."""
 FEWEST_TO_CHOOSE = 40
-"""As many where they choose: with 30, a grader that favours tuned weights had them taken 19 times in 100
-though they were no better, with 50 it was 12 times (benchmarks/log/the-rule.md)."""
+"""As many where they choose. With 30, a grader that favours tuned weights had them taken 12 times in 100
+though they were no better, with 40 to 50 10 to 12 times, from 70 on 9; people's grades alone, 7
+(benchmarks/log/shared-texts-choose.md)."""
 
 
 @dataclass(frozen=True, slots=True)
