@@ -43,7 +43,7 @@ from angle_train.evaluation.dev_sets import (
 )
 from angle_train.evaluation.judged import correct_all, figures_of, grades_of
 from angle_train.evaluation.power import SPREAD
-from angle_train.evaluation.sharing import Sharing
+from angle_train.evaluation.sharing import INDEPENDENT, Sharing
 from angle_train.evaluation.statistics import Drawn, Ranked, draw, draw_figures
 from angle_train.training.processes import rank_zero
 
@@ -179,51 +179,65 @@ def choose(
     columns = [candidate.similarity for candidate in candidates]
     sole = sets[0] if judged else None
     found = with_grades(sole, judged, columns) if judged and isinstance(sole, PairSet) else None
-    scores, drawn = found or resampled(sets, columns)
+    measured = found or resampled(sets, columns)
     levels = [candidate.level for candidate in candidates]
     lost = [position for position, c in enumerate(candidates) if c.refused or not c.available]
-    choice = replace(select_simplest(scores, drawn, levels, lost), figure=name_of_figure(sets))
+    choice = replace(select_simplest(measured, levels, lost), figure=name_of_figure(sets))
     if judged and found:
         choice = replace(choice, judged=len(judged.rest))
     refused = [position for position, c in enumerate(candidates) if c.refused]
     if not refused or len(lost) < len(candidates) - 1:
         return choice
-    return replace(choice, best=max(refused, key=lambda position: float(scores[position])), refused=True)
+    return replace(
+        choice, best=max(refused, key=lambda position: float(measured.scores[position])), refused=True
+    )
 
 
-def resampled(sets: Sequence[DevSet], candidates: Sequence[Columns]) -> tuple[Array, Array]:
-    """Return the mean figure over held-out sets: of every candidate (C,), and the same in resamples (C, R).
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What C candidates do on held-out sets, the simplest first.
 
-    Candidates are their columns of the sets, those of the simplest first. Queries for the same documents are
-    drawn together: they say the same thing several times. So do pairs of one source, or that share texts:
-    they are drawn singly, and gains over the simplest widened, as `eval` does (`evaluation.sharing`).
-    Resamples say nothing, NaN, where a set has fewer than 5 sources.
+    Attributes:
+        scores: The mean figure of each over the sets (C,).
+        sets: Of every set the figure of each candidate, all in the same resamples, and which items share
+            something. Empty where a set has fewer than 5 sources: resamples of these say nothing.
+    """
+
+    scores: Array
+    sets: Sequence[tuple[Sequence[Drawn], Sharing]]
+
+    def gains(self, simple: int, family: Collection[int]) -> Array:
+        """Return how far each of a family (F,) is ahead of a candidate, in resamples (F, R), widened."""
+        drawn = [
+            [sharing.widened(figures[one].minus(figures[simple])) for one in family]
+            for figures, sharing in self.sets
+        ]
+        found: Array = np.mean(drawn, axis=0)
+        return found
+
+
+def resampled(sets: Sequence[DevSet], candidates: Sequence[Columns]) -> Measured:
+    """Return what candidates do on held-out sets; they are their columns of the sets.
+
+    Queries for the same documents are drawn together: they say the same thing several times. So do pairs of
+    one source, or that share texts: they are drawn singly, and gains widened, as `eval` does (`sharing`).
     """
     resamples = max(MOST_RESAMPLES // 2, min(MOST_RESAMPLES, *(_CELLS // len(pairs) for pairs in sets)))
-    values = np.zeros(len(candidates))
-    drawn = np.zeros((len(candidates), resamples))
+    values, drawn = np.zeros(len(candidates)), list[tuple[Sequence[Drawn], Sharing]]()
     for number, one in enumerate(sets):
         ranked = Ranked(one.score) if isinstance(one, PairSet) else None
         found = [figure_of(one, columns[number], ranked) for columns in candidates]
         values += [statistic.value() for statistic in found]
         if isinstance(one, SearchSet):
-            drawn += draw(found, resamples, seed=number, groups=groups_of_queries(one))
+            rows = draw(found, resamples, seed=number, groups=groups_of_queries(one))
+            figures = [Drawn(of.value(), row, of.pull()) for of, row in zip(found, rows, strict=True)]
+            drawn.append((figures, INDEPENDENT))
         else:
-            drawn += _widened(draw_figures(found, resamples, seed=number), Sharing([one]))
-    if min(_sizes(sets)) < _FEWEST:
-        drawn[:] = np.nan
-    return values / len(sets), drawn / len(sets)
+            drawn.append((draw_figures(found, resamples, seed=number), Sharing([one])))
+    return Measured(values / len(sets), drawn if min(_sizes(sets)) >= _FEWEST else [])
 
 
-def _widened(figures: Sequence[Drawn], sharing: Sharing) -> Array:
-    """Return figures in resamples (C, R), their gains over the first as far apart as pairs share things."""
-    simplest = figures[0]
-    return np.array([simplest.drawn + sharing.widened(figure.minus(simplest)) for figure in figures])
-
-
-def with_grades(
-    pairs: PairSet, judged: JudgedPairs, candidates: Sequence[Columns]
-) -> tuple[Array, Array] | None:
+def with_grades(pairs: PairSet, judged: JudgedPairs, candidates: Sequence[Columns]) -> Measured | None:
     """Return what `resampled` does, made surer by a language model's grades; None of too few sources.
 
     Args:
@@ -237,7 +251,7 @@ def with_grades(
     similarities = {str(number): np.concatenate(columns) for number, columns in enumerate(candidates)}
     figures = figures_of(grades, similarities, resamples=MOST_RESAMPLES)
     corrected = [figure for figure, _ in correct_all(figures, "0", sharing).values()]
-    return np.array([figure.value for figure in corrected]), _widened(corrected, sharing)
+    return Measured(np.array([figure.value for figure in corrected]), [(corrected, sharing)])
 
 
 def _sizes(sets: Sequence[DevSet]) -> list[int]:
@@ -247,16 +261,15 @@ def _sizes(sets: Sequence[DevSet]) -> list[int]:
     ]
 
 
-def select_simplest(scores: Array, drawn: Array, levels: Sequence[int], lost: Collection[int] = ()) -> Choice:
+def select_simplest(measured: Measured, levels: Sequence[int], lost: Collection[int] = ()) -> Choice:
     """Return which candidate to keep, see the text above; the first is the simplest.
 
     Args:
-        scores: Of every candidate (C,), see `resampled`.
-        drawn: The same in resamples (C, R).
+        measured: What every candidate does.
         levels: How complex each candidate is: 0 for the first, above 0 for the others.
         lost: Positions of candidates that were looked at, which counts, but cannot be had any more.
     """
-    above = np.asarray(levels)
+    above, scores = np.asarray(levels), measured.scores
     if len(scores) == 1:
         return Choice(0, 0, 0.0, scores.tolist())
     first = np.flatnonzero(above == above[1:].min())
@@ -264,7 +277,7 @@ def select_simplest(scores: Array, drawn: Array, levels: Sequence[int], lost: Co
     chance = np.ones(len(scores))
     allowed = np.zeros(len(scores))
     for family, share in ((first, _OF_FIRST if len(rest) else 1.0), (rest, 1 - _OF_FIRST)):
-        chance[family] = _by_chance(scores, drawn, 0, family)
+        chance[family] = _by_chance(measured, 0, family)
         allowed[family] = share * ERROR
     # A model that ranks no better than chance is not worth having, even where the simplest is worse.
     worth = (scores > 0) & ~np.isin(np.arange(len(scores)), list(lost))
@@ -274,18 +287,19 @@ def select_simplest(scores: Array, drawn: Array, levels: Sequence[int], lost: Co
         simplest = better[above[better] == above[better].min()]
         chosen = int(simplest[scores[simplest].argmax()])
         family = np.flatnonzero(above > above[chosen])
-        better = family[(_by_chance(scores, drawn, chosen, family) <= ERROR) & worth[family]]
+        better = family[(_by_chance(measured, chosen, family) <= ERROR) & worth[family]]
     can_be_had = [i for i in range(1, len(scores)) if i not in lost]
     best = max(can_be_had, key=lambda i: float(scores[i]), default=0)
-    confidence = None if np.isnan(drawn).any() else float(1 - chance[chosen or best])
+    confidence = float(1 - chance[chosen or best]) if measured.sets else None
     return Choice(chosen, len(scores) - 1, confidence, scores.tolist(), best)
 
 
-def _by_chance(scores: Array, drawn: Array, simple: int, family: NDArray[np.int64]) -> Array:
+def _by_chance(measured: Measured, simple: int, family: NDArray[np.int64]) -> Array:
     """Return for each of a family how often chance gives one of them such a lead over `simple`."""
-    if not len(family) or np.isnan(drawn).any():
+    if not len(family) or not measured.sets:
         return np.ones(len(family))
-    gain, resampled_gain = scores[family] - scores[simple], drawn[family] - drawn[simple]
+    gain = measured.scores[family] - measured.scores[simple]
+    resampled_gain = measured.gains(simple, family.tolist())
     error = resampled_gain.std(axis=1)
     # The same difference in every resample: 0, or surely a gain.
     error = np.where(error > 0, error, np.where(gain > 0, np.finfo(np.float64).tiny, np.inf))

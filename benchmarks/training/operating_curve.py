@@ -4,6 +4,7 @@
     … --judged 300 --grader 0.88 --favours 0.5   # so many pairs that a language model graded, too
     … --refused 0.5                              # guards refuse so many of the candidates
     … --texts 60                                 # the pairs are among so many texts
+    … --gains 0.2 --flat                         # all tuned weights are equally good: is the plan replaced?
 
 Simulated are similarities of a backbone that correlates with the gold scores by 0.6 and of tuned weights
 after 12 evaluations, whose true gain grows up to the one named (or falls to it); noise is shared by weights
@@ -67,17 +68,24 @@ def normal(generator: np.random.Generator, columns: int, ends: Ends) -> Array:
 
 
 def world(
-    generator: np.random.Generator, ends: Ends, evaluations: int, shares: Sequence[float], gain: float
+    generator: np.random.Generator,
+    ends: Ends,
+    evaluations: int,
+    shares: Sequence[float],
+    gain: float,
+    *,
+    flat: bool = False,
 ) -> tuple[Array, Array, list[int], Array]:
     """Return gold scores (B,), similarities (C, B), rungs (C,) and true correlations (C,); backbone first.
 
-    `ends` are the texts of the pairs.
+    `ends` are the texts of the pairs. The gain grows up to `gain`; where it is `flat`, all tuned
+    weights have it.
     """
     moved = [0.0, *((e / evaluations) * (1 - share) for e in range(evaluations, 0, -1) for share in shares)]
     at, of = np.array(moved), np.array([0, *np.repeat(range(1, evaluations + 1), len(shares))])
     alike = (1 - _OWN) * (1 - _UNLIKE * np.abs(at[:, None] - at)) + _OWN * (of[:, None] == of)
     noise = np.linalg.cholesky(alike + 1e-9 * np.eye(len(at))) @ normal(generator, len(at), ends)
-    gold, true = normal(generator, 1, ends)[0], _SPEARMAN + gain * at
+    gold, true = normal(generator, 1, ends)[0], _SPEARMAN + gain * (at > 0 if flat else at)
     similarity = true[:, None] * gold + np.sqrt(1 - true**2)[:, None] * noise
     similarity += _SHIFT * at[:, None] * generator.standard_normal(5)[np.arange(len(ends)) % 5]
     rungs = [0] + [3 if share else 1 + (e > 0) for e in range(evaluations) for share in shares]
@@ -94,6 +102,7 @@ class Setting:
     favours: float = 0.0
     refused: float = 0.0
     texts: int = 0
+    flat: bool = False
 
 
 def graded(generator: np.random.Generator, gold: Array, tuned: Array, setting: Setting) -> Array:
@@ -147,18 +156,21 @@ def simulate(worlds: int, gains: Sequence[float], sizes: Sequence[int], setting:
     found: dict[str, Any] = {}
     kinds = {"checkpoints": (12, (0.0,)), "with merging": (6, (0.0, 0.2, 0.4, 0.6, 0.8))}
     for (name, (evaluations, shares)), pairs, gain in product(kinds.items(), sizes, gains):
-        unit, taken = f"{name}, {pairs} pairs, true gain {gain:+.2f}", []
+        unit, taken, replaced = f"{name}, {pairs} pairs, true gain {gain:+.2f}", [], 0
         for number in range(worlds):
             seeds = [number, pairs, round(1000 + 1000 * gain), evaluations]
             generator = np.random.default_rng(seeds)
             ends = ends_of(generator, pairs + setting.judged, setting.texts)
-            made = world(generator, ends, evaluations, shares, gain)
+            made = world(generator, ends, evaluations, shares, gain, flat=setting.flat)
             chosen = [choice(*made[:3], ends, setting, generator) for choice in RULES.values()]
+            replaced += chosen[0] > 1
             taken.append([made[3][one] - _SPEARMAN if one else np.nan for one in chosen])
         adopted = (~np.isnan(taken)).mean(axis=0).tolist()
         worth = (np.nansum(taken, axis=0) / worlds).tolist()
-        found[unit] = {"rules": list(RULES), "adopted": adopted, "gain": worth}
-        print(f"{unit}: adopted {adopted[0]:.2f}, by the maximum {adopted[1]:.2f}", flush=True)
+        plan = replaced / worlds
+        found[unit] = {"rules": list(RULES), "adopted": adopted, "gain": worth, "replaced": plan}
+        also = f", other weights than the planned ones {plan:.2f}" if setting.flat else ""
+        print(f"{unit}: adopted {adopted[0]:.2f}, by the maximum {adopted[1]:.2f}{also}", flush=True)
     return found
 
 
@@ -176,8 +188,11 @@ def main() -> None:
     )
     parser.add_argument("--refused", type=float, default=0.0, help="share of candidates that guards refuse")
     parser.add_argument("--texts", type=int, default=0, help="that all pairs are among; default all differ")
+    parser.add_argument("--flat", action="store_true", help="all tuned weights are equally good")
     asked = parser.parse_args()
-    setting = Setting(asked.each, asked.judged, asked.grader, asked.favours, asked.refused, asked.texts)
+    setting = Setting(
+        asked.each, asked.judged, asked.grader, asked.favours, asked.refused, asked.texts, asked.flat
+    )
     save_results("operating-curve", simulate(asked.worlds, asked.gains, asked.pairs, setting))
 
 

@@ -8,6 +8,9 @@ from train_runs import pair_set
 
 from angle_train.data.judged import JudgedPairs
 from angle_train.data.search_set import SearchSet
+from angle_train.evaluation.compare import compare
+from angle_train.evaluation.judged import correct_all, figures_of, grades_of
+from angle_train.evaluation.sharing import Sharing
 from angle_train.evaluation.statistics import spearman
 from angle_train.training import choosing
 from angle_train.training.choosing import (
@@ -33,7 +36,7 @@ def pairs(gold, sources=None):
 
 
 def choose(sets, candidates, levels, lost=()):
-    return select_simplest(*resampled(sets, candidates), levels, lost)
+    return select_simplest(resampled(sets, candidates), levels, lost)
 
 
 GOLD = np.random.default_rng(0).standard_normal(300)
@@ -175,6 +178,33 @@ def test_pairs_that_share_what_moves_them_are_less_evidence():
     assert 0.5 < together.confidence < 0.9 < 0.95 < apart.confidence
 
 
+def test_tuned_weights_are_compared_by_what_their_own_difference_shares():
+    """As `eval` would compare the two, whatever either shares with the backbone."""
+    generator = np.random.default_rng(13)
+    _, ends = tied(GOLD, 60)
+    meant, luck, one, other = (
+        generator.standard_normal(60)[ends].sum(axis=1) + 0.3 * generator.standard_normal(300)
+        for _ in range(4)
+    )
+    shared, _ = tied(meant, 60)
+    noise = 1.3 * generator.standard_normal((2, 300))
+    for plan, step in ((meant + one, meant + other), (meant + luck + noise[0], meant + luck + noise[1])):
+        gains = resampled([shared], [[meant + noise[0]], [plan], [step]]).gains(1, [2])[0]
+        *_, found = compare(shared, {"plan": plan, "step": step}, baseline="plan")
+        widths = [np.diff(np.percentile(gains, (2.5, 97.5)))[0], 2 * found.difference.half]
+        assert widths[0] == pytest.approx(widths[1], rel=0.1)
+
+
+def test_pairs_with_grades_of_too_few_sources_choose_nothing():
+    gold, grades, *columns = (found[:300] for found in (GOLD, GRADED, POOR[0], BEST[0]))
+    own = pairs(gold[:40], sources=[str(i % 4) for i in range(40)])
+    cut = [[column[:40], column[40:]] for column in columns]
+    assert with_grades(own, judged_by(grades, 40), cut) is None
+    candidates = [Candidate(0, 0, cut[0]), Candidate(9, 1, cut[1])]
+    choice = choosing.choose(candidates, [own], judged_by(grades, 40))
+    assert (choice.chosen, choice.confidence, choice.judged) == (0, None, 0)
+
+
 def test_the_plan_has_most_of_the_error_to_itself():
     """A plan that is nearly sure is taken beside alternatives, and nothing else as unsure as that."""
     gold = np.random.default_rng(2).standard_normal(60)
@@ -192,9 +222,9 @@ def test_sets_of_one_size_are_resampled_apart():
     """With the same resamples for both, two sets would err together, and the mean as much as each."""
     first, second = (np.random.default_rng(seed).standard_normal(50) for seed in (3, 4))
     columns = [[ranking(first, q, 50 + i), ranking(second, q, 60 + i)] for i, q in enumerate((0.5, 0.75))]
-    _, drawn = resampled([pairs(first), pairs(second)], columns)
-    single = [resampled([pairs(g)], [[c[i]] for c in columns])[1] for i, g in enumerate((first, second))]
-    spread = [np.std(d[1] - d[0]) for d in (drawn, *single)]
+    both = resampled([pairs(first), pairs(second)], columns)
+    single = [resampled([pairs(g)], [[c[i]] for c in columns]) for i, g in enumerate((first, second))]
+    spread = [found.gains(0, [1]).std() for found in (both, *single)]
     assert spread[0] == pytest.approx(np.hypot(spread[1], spread[2]) / 2, rel=0.1)
 
 
@@ -245,8 +275,19 @@ def test_pairs_of_one_source_are_no_surer_with_a_grader():
     alone = with_grades(pairs(gold[:40]), judged_by(grades, 40), cut)
     shared = replace(judged_by(grades, 40), rest=pairs(grades, sources).take(list(range(40, 300)), "gpt-x"))
     tied = with_grades(pairs(gold[:40], sources[:40]), shared, cut)
-    gains = [drawn[1] - drawn[0] for _, drawn in (alone, tied)]
+    gains = [found.gains(0, [1])[0] for found in (alone, tied)]
     assert gains[1].std() > 1.2 * gains[0].std()
+    seen = correct_all(
+        figures_of(
+            grades_of(pairs(gold[:40]), shared),
+            {str(n): np.concatenate(column) for n, column in enumerate(cut)},
+            resamples=2_000,
+        ),
+        "0",
+        Sharing([pairs(gold[:40], sources[:40]), shared.rest]),
+    )
+    assert tied.scores == pytest.approx([figure.value for figure, _ in seen.values()])
+    assert tied.scores != pytest.approx(alone.scores)  # other weights than of single pairs
 
 
 def search_set(count, alike=1, name="search"):
