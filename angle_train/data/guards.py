@@ -25,8 +25,8 @@ from angle_train.data.pairs import PairSet, distinct_names, load_pairs
 log = logging.getLogger("angle.fit")
 
 FEWEST = 5
-"""Sources, or different texts on either side, of a labelled guard, and pairs with another
-score than the commonest: fewer tell no loss from chance."""
+"""Sources of a labelled guard, or pairs without a common text, and pairs with another score than the
+commonest: fewer tell no loss from chance."""
 _DEGREES = {"paraphrase": 1.0, "changed": 0.5, "topic": 0.25}  # of similarity to `text`; strangers have 0
 _OWN_TEXTS, _OWN_SHARE = 200, 4  # so many of the user's texts are held out at most, and one of so many
 _RANKS = (0, 19)  # of the neighbours that a text stands with
@@ -97,10 +97,10 @@ def _labelled(spec: str, learned: Sequence[PairSet], scale: str | None) -> PairS
     # Intervals are widened for what pairs share, so texts may tie all of them together; few texts say little.
     if pairs.source_count < FEWEST:
         rest = " that neither train nor choose" if len(pairs) < len(every) else ""
-        of = f"{counted(len(pairs), 'pair')}{rest}, of {pairs.counted_sources()}"
+        of = f"{counted(len(pairs), 'pair')}{rest}, {pairs.counted_sources()}"
         raise InputError(
             f"--guard {spec}: {of}, cannot show a loss; give "
-            f"labelled pairs of other text, of at least {FEWEST} sources or texts, better 1,000"
+            f"labelled pairs of other text, at least {FEWEST} without a common text or source, better 1,000"
         )
     commonest = int(np.unique(pairs.score, return_counts=True)[1].max())
     others = len(pairs) - commonest
@@ -154,7 +154,7 @@ def near_and_far(others: Iterable[Sequence[int]], ranks: Sequence[int]) -> list[
     """Return pairs of items, none twice: of each with some of its neighbours, and with one that is anywhere.
 
     Args:
-        others: Of each item, from item 0 on, all the others, the nearest first.
+        others: Of each item, from item 0 on, all the others, at least one, the nearest first.
         ranks: Which neighbours, 0 for the nearest; the last one where there are not so many.
     """
     found: dict[tuple[int, int], None] = {}

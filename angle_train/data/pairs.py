@@ -121,13 +121,21 @@ class PairSet:
 
     @property
     def source_count(self) -> int:
-        """How many sources there are; of pairs without, the different texts on the side that has fewer."""
-        texts = ([normalise(text) for text in side] for side in (self.text1, self.text2))
-        return min(len(set(side)) for side in ([self.source_ids] if self.source_ids else texts))
+        """How many sources there are; of pairs without, how many have no text in common, in their order."""
+        if self.source_ids:
+            return len(set(self.source_ids))
+        taken, count = set[str](), 0
+        for texts in zip(map(normalise, self.text1), map(normalise, self.text2), strict=True):
+            if taken.isdisjoint(texts):
+                taken.update(texts)
+                count += 1
+        return count
 
     def counted_sources(self) -> str:
-        """Return `source_count` in words."""
-        return counted(self.source_count, "source" if self.source_ids else "different text")
+        """Return `source_count` in words, to stand behind the number of pairs."""
+        if self.source_ids:
+            return f"of {counted(self.source_count, 'source')}"
+        return f"{self.source_count:,} of them without a common text"
 
     def take(self, positions: Sequence[int], name: str) -> PairSet:
         """Return the pairs at `positions`, in that order, under another name."""

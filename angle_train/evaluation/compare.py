@@ -188,7 +188,7 @@ class Evaluation:
         searches: The searches, with what every model found.
         seeds: Figures of models of one training with several seeds, see `seeds.spreads`.
         models: Name of each model -> directory, hub id or file as given; of none that was given in memory.
-        untuned: The same of those whose run kept the backbone.
+        untuned: Name of each model whose run kept the backbone -> folder of the weights that it tuned, or "".
     """
 
     results: list[Result]
@@ -204,8 +204,8 @@ class Evaluation:
         """Sentences on what readers of the figures must know and the figures do not show."""
         notes = [spread.sentence() for spread in self.seeds]
         notes += [
-            f"{name} is the backbone: its run kept that. The weights that it tuned are in {folder}/tuned."
-            for name, folder in self.untuned.items()
+            f"{name} is the backbone: its run kept that{f'; what it tuned is in {tuned}' if tuned else ''}."
+            for name, tuned in self.untuned.items()
         ]
         notes += [f"{s.searched.name}: {note}." for s in self.searches for note in s.searched.notes]
         if any(result.metric == BEST_ACCURACY for result in self.results):
@@ -218,6 +218,8 @@ class Evaluation:
         found: dict[str, Any] = {"models": dict(self.models), "results": results, "failed": self.failed}
         if self.seeds:
             found["seeds"] = [asdict(spread) for spread in self.seeds]
+        if self.untuned:
+            found["untuned"] = dict(self.untuned)
         return json.dumps(found, ensure_ascii=False, indent=1)
 
 

@@ -52,9 +52,14 @@ def _spread(pairs: str, metric: str, results: Sequence[Result]) -> Spread:
 
 
 def kept_backbones(models: Mapping[str, str]) -> dict[str, str]:
-    """Return those of the `models`, as `spreads` has them, whose run kept the backbone: name to folder."""
+    """Return those of the `models`, as `spreads` has them, whose run kept the backbone.
+
+    By name, with the folder of the weights that it tuned; "" where there is none.
+    """
+    kept = {name: Path(model) for model, name in models.items()}
+    kept = {name: folder for name, folder in kept.items() if _report_of(folder).get("kept") == "backbone"}
     return {
-        name: model for model, name in models.items() if _report_of(Path(model)).get("kept") == "backbone"
+        name: str(folder / "tuned") if (folder / "tuned").is_dir() else "" for name, folder in kept.items()
     }
 
 

@@ -195,7 +195,8 @@ def evaluate(
     compared = names[baseline] if baseline and f"model {names[baseline]}" not in failed else None
     found = _compared(tasks, done, failed, Comparison(compared))
     given = {called: model for model, called in names.items()}
-    untuned = kept_backbones(names)
+    sound = {model: name for model, name in names.items() if f"model {name}" not in failed}
+    untuned = kept_backbones(sound)
     return replace(found, seeds=spreads(found.results, names), models=given, untuned=untuned)
 
 

@@ -36,6 +36,7 @@ from angle_train.training.guards import (
     Loss,
     Weighed,
     agreement_sentence,
+    costs_sentence,
     from_details,
     spared_sentence,
     worse_sentence,
@@ -349,12 +350,13 @@ class _Facts:
         pairs = "held-out pairs" if self.by_parts else self.choosers
         figures = f"{100 * choice['best']:.1f} at best, backbone {100 * choice['simplest']:.1f}"
         if choice.get("refused"):
-            lost = ", ".join(loss.sentence() for loss in self.losses if loss.too_much(self.most))
-            tried = "" if self.by_parts else ", with any share of the backbone"
+            lost = [loss for loss in self.losses if loss.too_much(self.most)]
+            where = "elsewhere" if self.by_parts else "elsewhere, with any share of the backbone"
             more = "--merge-back mixes in more of the backbone; " if self.by_parts else ""
+            said = costs_sentence(lost, self.most, where)
             return (
-                f"Tuning surely costs more than --guard-loss {self.most:g} elsewhere{tried}: {lost} (on the "
-                f"{pairs}: {figures}), so the backbone stays; {more}--guard-loss allows more"
+                f"{said[0].upper()}{said[1:]} (on the {pairs}: {figures}), so the backbone stays; {more}"
+                "--guard-loss allows more"
             )
         if self.tested and self.learned and tone(self.compared) == "good":
             return f"{self.flattered}, so the backbone stays"

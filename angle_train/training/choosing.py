@@ -53,10 +53,10 @@ SURE = 0.975
 """The confidence with which tuned weights take the backbone's place: that of a 95 % interval above 0."""
 
 MOST_RESAMPLES = 2_000
-_FEWEST = 5  # sources, or different texts, of a set: resamples of fewer tell no chance from a gain
+_FEWEST = 5  # sources of a set, or pairs without a common text: of fewer, resamples tell nothing
 TOO_FEW = (
-    f"are too few to choose by; give --dev pairs of at least {_FEWEST} sources, or different texts, in each "
-    "set, better of 50"
+    f"are too few to choose by; give --dev pairs of at least {_FEWEST} sources, or {_FEWEST} without a "
+    "common text, in each set, better 50"
 )
 """What is said of pairs that cannot choose, after what they are."""
 TOO_FEW_QUERIES = (
@@ -323,7 +323,7 @@ def too_few(sets: Sequence[DevSet]) -> str | None:
         what = counted(len(one), "dev query", "dev queries")
         sources, why = f"for {fewest} different documents", TOO_FEW_QUERIES
     else:
-        what, sources, why = counted(len(one), "held-out pair"), f"of {one.counted_sources()}", TOO_FEW
+        what, sources, why = counted(len(one), "held-out pair"), one.counted_sources(), TOO_FEW
     of = f", {sources}," * (fewest < len(one))
     return f"{one.name}: {what}{of} {why}"
 
@@ -344,7 +344,7 @@ def what_pairs_show(sets: Sequence[DevSet]) -> str:
     alike = len(sizes) ** 2 / sum(1 / size for size in sizes)
     gain = min(1.0, (_QUANTILE_SURE + _QUANTILE_80) * SPREAD / math.sqrt(alike))
     sources = " and ".join(one.counted_sources() for one in pairs)
-    of = "" if sum(sizes) == total else f" of {sources}"
+    of = "" if sum(sizes) == total else f", {sources},"
     return (
         f"{total} held-out pairs{of} show a gain of about {100 * gain:.0f} points of Spearman 8 times in 10; "
         "smaller ones are often missed, and then the backbone is kept"

@@ -5,7 +5,7 @@
   tuning changed no order. A change that knows nothing of meaning costs r · (1 - A): if the new order is the
   old one plus noise, what was r with any labels becomes A · r. r is how well the backbone ranks general text,
   of which it is known how each pair was written. Tuning is not blind, so the loss is an estimate (`SPENT`).
-  It is 0 where the tuned weights rank these pairs no worse.
+  It is 0 where the tuned weights rank these pairs no worse, and sure only where they surely rank them worse.
 
 Tuning is to change the order of the user's own texts, and the dev pairs say whether for the better. So their
 guard is measured and told, and refuses nothing. A backbone that ranks general text no better than shared
@@ -37,7 +37,6 @@ from angle_train.evaluation.statistics import (
     Interval,
     draw_figures,
     interval_around,
-    spearman,
     spearman_of,
 )
 from angle_train.training.choosing import MOST_RESAMPLES, Candidate, Columns
@@ -66,7 +65,7 @@ class Loss:
             are none.
         after: The same of the tuned weights.
         loss, low, high: The loss and its 95 % interval, wider where pairs share a text or a source; without
-            labels an estimate, and the interval of the agreement alone.
+            labels an estimate, and the interval of the agreement alone, from 0 where it may be no loss.
         refuses: Whether weights that surely lose too much here are refused.
     """
 
@@ -84,21 +83,21 @@ class Loss:
         """Return the loss, times 100, such as `titles by 10.9 [7.7, 14.6]`; an estimate has no interval."""
         loss, low, high = (100 * value for value in (self.loss, self.low, self.high))
         if self.kind != "labelled":
-            return f"{self.name} by about {loss:.1f} (estimated)"
+            return f"{self.name} by an estimated {loss:.1f}"
         return f"{self.name} by {loss:.1f} [{low:.1f}, {high:.1f}]"
 
     @property
     def seen(self) -> bool:
-        """Whether there is a loss to tell of: surely above 0, and 0.1 points or more."""
-        return self.low > 0 and round(100 * self.loss, 1) > 0
+        """Whether there is a loss to tell of: 0.1 points or more, and with labels surely above 0."""
+        return round(100 * self.loss, 1) > 0 and (self.low > 0 or self.kind != "labelled")
 
     def too_much(self, most: float) -> bool:
         """Return whether it is surely more than `most` points (Spearman × 100), and counts."""
         return self.refuses and 100 * self.low > most
 
     def within(self, most: float) -> bool:
-        """Return whether it is at most so many points as measured, or does not count."""
-        return not self.refuses or 100 * self.loss <= most
+        """Return whether it is at most so many points as measured."""
+        return 100 * self.loss <= most
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,21 +133,21 @@ class Guards:
         return [self._loss(guard, sharing, old, new) for guard, sharing, old, new in rows]
 
     def _loss(self, guard: Guard, sharing: Sharing, before: Array, after: Array) -> Loss:
-        labelled, weight = guard.kind == "labelled", 1.0
-        if guard.kind == "general":
-            weight = SPENT * self.worth if known_order(guard.pairs, after) < self.worth else 0.0
-        elif guard.kind == "own":
-            weight = SPENT * self.worth
-        gold = guard.pairs.score if labelled else before
+        labelled = guard.kind == "labelled"
+        gold, weight = (guard.pairs.score, 1.0) if labelled else (before, SPENT * self.worth)
         old, new, lost = _compared(gold, before, after, sharing)
+        loss, low = lost.value, lost.low
+        if guard.kind == "general":
+            fell = fall_of_known(guard.pairs, before, after)
+            loss, low = loss if fell.value > 0 else 0.0, low if fell.low > 0 else 0.0
         return Loss(
             kind=guard.kind,
             name=guard.pairs.name,
             pairs=len(guard.pairs),
             before=old,
             after=new,
-            loss=weight * lost.value,
-            low=weight * lost.low,
+            loss=weight * loss,
+            low=weight * low,
             high=weight * lost.high,
             refuses=labelled or (guard.kind == "general" and self.worth > 0),
         )
@@ -169,16 +168,19 @@ def _compared(gold: Array, one: Array, other: Array, sharing: Sharing) -> tuple[
 
 
 def worth_of(pairs: PairSet, similarity: Array) -> float:
-    """Return `known_order` of a backbone, 0 unless it is surely above that of shared words."""
+    """Return how well a backbone ranks pairs that were written near or far, 0 if no better than shared words.
+
+    That is Spearman with how near they were written, unless it is not surely above that of shared words.
+    """
     chosen, columns = _clear(pairs, similarity)
     known, _, ahead = _compared(chosen.score, columns, word_overlap(chosen), Sharing([chosen]))
     return max(known, 0.0) if ahead.low > 0 else 0.0
 
 
-def known_order(pairs: PairSet, similarity: Array) -> float:
-    """Return Spearman of similarities with how near pairs were written, of those of which that is clear."""
-    chosen, columns = _clear(pairs, similarity)
-    return spearman(chosen.score, columns)
+def fall_of_known(pairs: PairSet, before: Array, after: Array) -> Interval:
+    """Return how far Spearman of pairs that were written near or far, with how near they are, fell."""
+    chosen, old = _clear(pairs, before)
+    return _compared(chosen.score, old, _clear(pairs, after)[1], Sharing([chosen]))[2]
 
 
 def _clear(pairs: PairSet, similarity: Array) -> tuple[PairSet, Array]:
@@ -208,11 +210,11 @@ def within_guards(
 ) -> tuple[Candidate, Weighed]:
     """Return a candidate with as much of the backbone as guards ask for, and what it loses then.
 
-    That is the planned share, unless a guard surely loses too much with it: then the least at which every
-    guard loses no more than it may, as measured. The first at which a loss is no longer *sure* would stop at
-    the edge, where few pairs let several points pass (benchmarks/log/shares-of-guards.md). If there is none,
-    it is the largest share with no sure loss; one that surely loses too much at every share is returned as
-    planned, and as refused. The similarity stays that of the planned share.
+    That is the planned share, unless guards surely lose too much with it: then the least at which these lose
+    no more than they may, as measured, and no other surely more. The first at which no loss is *sure* would
+    stop at the edge, where few pairs let several points pass (benchmarks/log/shares-of-guards.md). If there
+    is none, it is the largest share with no sure loss; one that surely loses too much at every share is
+    returned as planned, and as refused. The similarity stays that of the planned share.
 
     Args:
         candidate: Tuned weights, with the share that the recipe asks for.
@@ -230,7 +232,8 @@ def within_guards(
         losses = guards.losses(measured(share, guards.sets))
         if not guards.refuse(losses):
             found = replace(candidate, share=share), Weighed(losses, spared)
-            if all(loss.within(guards.most) for loss in losses):
+            lost = [loss for loss, was in zip(losses, planned, strict=True) if was.too_much(guards.most)]
+            if all(loss.within(guards.most) for loss in lost):
                 break
     return found
 
@@ -327,12 +330,18 @@ def spared_sentence(spared: Sequence[Loss], most: float, share: float) -> str:
     """Return why more of the backbone is mixed in than planned; empty where it is not."""
     if not spared:
         return ""
-    lost = ", ".join(loss.sentence() for loss in spared)
     return (
         f"{100 * share:.0f} % of the backbone is mixed into the tuned weights, which may have cost some of "
-        f"their gain: as planned, tuning surely costs more than --guard-loss {most:g} elsewhere ({lost}); "
-        "--guard-loss allows more"
+        f"their gain: as planned, {costs_sentence(spared, most)}; --guard-loss allows more"
     )
+
+
+def costs_sentence(losses: Sequence[Loss], most: float, where: str = "elsewhere") -> str:
+    """Return that tuning costs too much; surely, unless all that is known is an estimate."""
+    how = "surely " if any(loss.kind == "labelled" for loss in losses) else ""
+    by = "" if how else " by the estimate"
+    lost = ", ".join(loss.sentence() for loss in losses)
+    return f"tuning {how}costs more than --guard-loss {most:g} {where}{by}: {lost}"
 
 
 def agreement_sentence(losses: Sequence[Loss]) -> str:

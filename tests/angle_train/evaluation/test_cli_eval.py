@@ -51,6 +51,18 @@ def test_table_json_and_html_hold_the_same_numbers(run, tiny_model_dir, examples
     assert results[2]["verdict"] == "no reliable difference"
 
 
+def test_a_model_that_is_the_backbone_because_its_run_kept_that_is_named(
+    run, tiny_model_dir, examples, tmp_path
+):
+    kept = shutil.copytree(tiny_model_dir, tmp_path / "kept")
+    (kept / "report.json").write_text('{"kept": "backbone"}')
+    pairs = ("--pairs", examples / "eval_natural.jsonl", "--split", "dev")
+    code, table, _ = run("--model", kept, "--baseline", tiny_model_dir, *pairs)
+    assert (code, "\nkept is the backbone: its run kept that." in table) == (0, True)
+    _, out, _ = run("--model", kept, *pairs, "--json")
+    assert json.loads(out)["untuned"] == {"kept": ""}
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -165,8 +165,12 @@ def test_the_weight_leaves_least_variance_with_what_pairs_share_and_widens_no_in
         seen += weight != pytest.approx(other, abs=0.02)
         note = with_judge(pairs, judged, columns, "old", seed, 400).notes["new"]
         assert note.weight == (0.0 if note.unused else weight)
+        whole = correct_all(figures, "old", sharing)["old"][1]
+        of_each = [found["old"] for found in (figures.people, figures.few, figures.many)]
+        assert whole == correct(*of_each, sharing)[1]
+        seen += whole != pytest.approx(correct(*of_each)[1], abs=0.02)
         assert note.counts_like >= len(pairs) - 1e-9
-    assert seen > 4
+    assert seen > 8
     assert apart_wider > 0  # without what they share in view, it does
 
 

@@ -85,6 +85,11 @@ def test_a_run_that_kept_the_backbone_is_named(saved, tmp_path):
     (tmp_path / "odd").mkdir()
     (tmp_path / "odd" / "report.json").write_text("[]")
     models = {kept: "kept", saved("tuned", 1): "tuned", str(tmp_path / "odd"): "odd", "hub/id": "id"}
-    assert kept_backbones(models) == {"kept": kept}
-    (note,) = Evaluation([result("kept", 0.5)], untuned=kept_backbones(models)).notes
-    assert note == f"kept is the backbone: its run kept that. The weights that it tuned are in {kept}/tuned."
+    assert kept_backbones(models) == {"kept": ""}
+    (note,) = Evaluation([result("kept", 0.5)], untuned={"kept": ""}).notes
+    assert note == "kept is the backbone: its run kept that."
+    (tmp_path / "kept" / "tuned").mkdir()
+    found = Evaluation([result("kept", 0.5)], untuned=kept_backbones(models))
+    assert found.notes == [f"kept is the backbone: its run kept that; what it tuned is in {kept}/tuned."]
+    assert json.loads(found.to_json())["untuned"] == {"kept": f"{kept}/tuned"}
+    assert "untuned" not in json.loads(Evaluation([result("kept", 0.5)]).to_json())

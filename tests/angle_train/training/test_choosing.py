@@ -138,12 +138,12 @@ def test_a_few_sources_show_nothing_however_many_pairs_they_have():
     assert (few.chosen, few.confidence) == (0, None)
     assert few.sentence("step 3", "dev pairs").endswith(f"; the dev pairs {TOO_FEW}")
     assert choose([of(5)], [POOR, BEST], [0, 1]).chosen == 1
-    assert "300 held-out pairs of 5 sources show a gain of" in what_pairs_show([of(5)])
+    assert "300 held-out pairs, of 5 sources, show a gain of" in what_pairs_show([of(5)])
     said = what_pairs_show([pairs(GOLD), of(4)])
     assert said.startswith(f"{of(4).name}: 300 held-out pairs, of 4 sources, are too few to choose by; give")
     assert what_pairs_show([pairs(GOLD[:3])]).endswith(
-        ": 3 held-out pairs are too few to choose by; give --dev pairs of at least 5 sources, or different "
-        "texts, in each set, better of 50. The backbone is kept, whatever training does"
+        ": 3 held-out pairs are too few to choose by; give --dev pairs of at least 5 sources, or 5 "
+        "without a common text, in each set, better 50. The backbone is kept, whatever training does"
     )
 
 
@@ -156,10 +156,12 @@ def tied(gold, texts):
 def test_pairs_that_a_chain_of_texts_ties_together_still_choose():
     shared, _ = tied(GOLD, 60)
     assert choose([shared], [POOR, GOOD], [0, 1]).chosen == 1
-    assert "300 held-out pairs of 60 different texts show a gain of" in what_pairs_show([shared])
+    assert ", 30 of them without a common text, show a gain of" in what_pairs_show([shared])
     of_one = pair_set([("q", f"a{i}") for i in range(300)], GOLD)
     assert choose([of_one], [POOR, BEST], [0, 1]).confidence is None
-    assert "300 held-out pairs, of 1 different text, are too few" in what_pairs_show([of_one])
+    assert "300 held-out pairs, 1 of them without a common text, are too few" in what_pairs_show([of_one])
+    turned = pair_set([("q", f"a{i}") if i % 2 else (f"a{i}", "q") for i in range(300)], GOLD)
+    assert choose([turned], [POOR, BEST], [0, 1]).confidence is None
 
 
 def test_pairs_that_share_what_moves_them_are_less_evidence():
