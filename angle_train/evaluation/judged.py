@@ -44,8 +44,8 @@ from angle_train.evaluation.statistics import (
 
 _UNLIKE = 0.01  # how often a random sample of the judged pairs would look less like them
 _TRIED = tuple(hundredth / 100 for hundredth in range(101))
-"""Weights of the correction that are tried where pairs share something: the least variance has no formula,
-as sharing never narrows an interval."""
+"""Weights of the correction that are tried where pairs share something. Sharing never narrows an interval, so
+the variance to be least is the larger of two: simpler to try than where they cross."""
 
 Columns = Mapping[str, Drawn]
 """One figure under every model."""

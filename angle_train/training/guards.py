@@ -47,8 +47,9 @@ from angle_train.training.trainer import VectorsByWeights, restore
 log = logging.getLogger("angle.fit")
 
 SPENT = 0.4
-"""Of what a blind change costs, the share that trainings cost labelled pairs: 0.04 to 0.53, the median 0.34;
-of what it would cost general text the median is 0.48 (benchmarks/log/shares-of-guards.md)."""
+"""Of what a blind change costs, the share that it cost labelled pairs in trainings that lost something: 0.04
+to 0.53, the median 0.34; of what it would cost general text the median is 0.48
+(benchmarks/log/shares-of-guards.md)."""
 SHARES = tuple(round(0.1 * tenth, 1) for tenth in range(1, 10))
 """Shares of the backbone that are tried where the weights as planned lose too much."""
 

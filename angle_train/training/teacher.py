@@ -125,10 +125,8 @@ def pairs_among(texts: Sequence[str], embeddings: NDArray[np.float32]) -> list[t
 
     def others() -> Iterator[list[int]]:
         for rows, cosines in cosine_blocks(unit, unit):
-            places = np.arange(rows.start, rows.start + len(cosines))
-            cosines[
-                places - rows.start, places
-            ] = -np.inf  # a text is no neighbour of its own, and comes last
+            places = np.arange(len(cosines))
+            cosines[places, rows.start + places] = -np.inf  # a text is no neighbour of its own: it comes last
             yield from np.argsort(-cosines, axis=1, kind="stable")[:, :-1].tolist()
 
     return [(texts[one], texts[other]) for one, other in near_and_far(others(), _NEAR)]
