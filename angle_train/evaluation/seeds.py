@@ -82,8 +82,8 @@ def _run_of(folder: Path) -> str:
     with suppress(LookupError, TypeError, AttributeError, ValueError):
         if report["kept"] != "tuned":
             return ""
-        recipe = {part: dict(values) for part, values in report["recipe"].items()}
-        del recipe["training"]["seed"]
+        training = {key: value for key, value in report["recipe"]["training"].items() if key != "seed"}
+        recipe = report["recipe"] | {"training": training}
         data = [(note["role"], note["name"]) for note in report["data"] if note["role"] not in _MEASURE]
         return json.dumps([report["backbone"], recipe, data], sort_keys=True)
     return ""

@@ -185,8 +185,14 @@ class _Facts:
         if self.choice.get("refused"):
             return False
         if self.tested:
-            return tone(self.compared) == "good" and not self.learned
+            return tone(self.compared) == "good" and not self.learned and not self.by_chance
         return bool(self.choice["chosen"]) and self.choice["confidence"] >= SURE
+
+    @property
+    def by_chance(self) -> list[Result]:
+        """Where tuned weights are surely better on other pairs and still rank them no better than chance."""
+        found = [result for result in self.compared if result.gain.verdict == "better"]
+        return [result for result in found if self.tested and result.score.value <= 0]
 
     @property
     def learned(self) -> bool:
@@ -217,8 +223,8 @@ class _Facts:
             return False
         found = {result.gain.verdict for result in self.compared}
         guarded = self.choice.get("refused") or any(loss.too_much(self.most) for loss in self.losses)
-        by_chance = self._untaught and self.choice["best"] <= 0
-        return bool(guarded) or by_chance or ("worse" in found and "better" not in found)
+        by_chance = self.by_chance or (self._untaught and self.choice["best"] <= 0)
+        return bool(guarded or by_chance) or ("worse" in found and "better" not in found)
 
     @property
     def _untaught(self) -> bool:
@@ -351,15 +357,25 @@ class _Facts:
         figures = f"{100 * choice['best']:.1f} at best, backbone {100 * choice['simplest']:.1f}"
         if choice.get("refused"):
             lost = [loss for loss in self.losses if loss.too_much(self.most)]
-            where = "elsewhere" if self.by_parts else "elsewhere, with any share of the backbone"
+            tried = "" if self.by_parts else "; with any share of the backbone a guard still loses too much"
             more = "--merge-back mixes in more of the backbone; " if self.by_parts else ""
-            said = costs_sentence(lost, self.most, where)
+            said = costs_sentence(lost, self.most)
             return (
-                f"{said[0].upper()}{said[1:]} (on the {pairs}: {figures}), so the backbone stays; {more}"
-                "--guard-loss allows more"
+                f"{said[0].upper()}{said[1:]}{tried} (on the {pairs}: {figures}), so the backbone stays; "
+                f"{more}--guard-loss allows more"
             )
         if self.tested and self.learned and tone(self.compared) == "good":
             return f"{self.flattered}, so the backbone stays"
+        if self.by_chance:
+            told = ", ".join(
+                f"{result.pairs}: {100 * result.score.value:.1f}, backbone "
+                f"{100 * (result.score.value - result.gain.delta):.1f}"
+                for result in self.by_chance
+            )
+            return (
+                f"Tuning did not help: the tuned weights rank the {self.judges} no better than chance would "
+                f"({told}), so the backbone stays"
+            )
         if self.tested:
             return f"{finding(self.compared, 'the backbone')}, so the backbone stays"
         if choice["confidence"] is None:

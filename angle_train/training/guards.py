@@ -268,7 +268,7 @@ class Checkpoints:
             if not candidate.step or not candidate.available:
                 continue
             restore(self.model, self.directory, candidate.step)
-            measured = partial(self._measure, candidate.step)
+            measured = partial(self._measure, candidate)
             if (candidate.step, candidate.share) not in self.vectors:
                 # A resumed run measured these earlier; it must embed the same texts together to end the same.
                 measured(candidate.share, dev)
@@ -276,16 +276,18 @@ class Checkpoints:
             worse = worse_sentence(weighed[number].losses, guards.most)
             log.info("step %d%s: %s", allowed.step, allowed.mixed, worse)
             if allowed.share != candidate.share:
-                log.info("as planned it surely loses more than %g on a guard", guards.most)
                 allowed = replace(allowed, similarity=measured(allowed.share, dev))
             found[number] = allowed
             for key in [key for key in self.vectors if key[0] == allowed.step and key[1] != allowed.share]:
                 del self.vectors[key]
         return found, weighed
 
-    def _measure(self, step: int, share: float, sets: Sequence[DevSet]) -> Columns:
-        """Return the columns of sets under the model's weights, which are those of `step`."""
-        known = self.vectors.setdefault((step, share), KnownVectors())
+    def _measure(self, candidate: Candidate, share: float, sets: Sequence[DevSet]) -> Columns:
+        """Return the columns of sets under the model's weights, which are those of the candidate."""
+        known = self.vectors.setdefault((candidate.step, share), KnownVectors())
+        if share > candidate.share:
+            mixed = 100 * share
+            log.info("step %d: measuring with %.0f %% of the backbone, for the guards", candidate.step, mixed)
         with blended(self.model, self.backbone, share):
             return measure_sets(self.model, sets, known=known)
 
@@ -310,7 +312,7 @@ def worse_sentence(losses: Sequence[Loss], most: float) -> str:
     if seen:
         told = {loss.name: _at_most([loss]) for loss in held}
         also = "".join(
-            f"; {name} did not" if high == "0.0" else f"; {name} by less than {high}"
+            f"; {name} did not" if high == "0.0" else f"; {name} by less than {high}, if at all"
             for name, high in told.items()
         )
         return f"What got worse: {', '.join(loss.sentence() for loss in seen)}{also}{unknown}"
@@ -337,12 +339,12 @@ def spared_sentence(spared: Sequence[Loss], most: float, share: float) -> str:
     )
 
 
-def costs_sentence(losses: Sequence[Loss], most: float, where: str = "elsewhere") -> str:
+def costs_sentence(losses: Sequence[Loss], most: float) -> str:
     """Return that tuning costs too much; surely, unless all that is known is an estimate."""
     how = "surely " if any(loss.kind == "labelled" for loss in losses) else ""
     by = "" if how else " by the estimate"
     lost = ", ".join(loss.sentence() for loss in losses)
-    return f"tuning {how}costs more than --guard-loss {most:g} {where}{by}: {lost}"
+    return f"tuning {how}costs more than --guard-loss {most:g} elsewhere{by}: {lost}"
 
 
 def agreement_sentence(losses: Sequence[Loss]) -> str:

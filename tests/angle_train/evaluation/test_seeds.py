@@ -14,7 +14,7 @@ def saved(tmp_path):
     """Write what a model folder says of its training."""
 
     def save(name, seed, epochs=1, data="pairs", backbone="base", kept="tuned", roles=("test",)):
-        recipe = {"training": {"seed": seed, "epochs": epochs}, "objective": {}}
+        recipe = {"description": "x", "training": {"seed": seed, "epochs": epochs}, "objective": {}}
         notes = [{"role": "train", "name": data}, *({"role": role, "name": name} for role in roles)]
         (tmp_path / name).mkdir()
         report = {"backbone": backbone, "recipe": recipe, "data": notes, "kept": kept}

@@ -296,7 +296,7 @@ def test_a_guard_that_holds_is_told_beside_what_got_worse():
     worse = Loss("general", "general text", 256, 1.0, 0.9, 0.01, 0.005, 0.02, True)
     holds = Loss("labelled", "titles", 200, 0.6, 0.6, 0.0, -0.002, 0.0031, True)
     said = worse_sentence([worse, holds], 1.0)
-    assert said == "What got worse: general text by an estimated 1.0; titles by less than 0.4"
+    assert said == "What got worse: general text by an estimated 1.0; titles by less than 0.4, if at all"
     said = worse_sentence([worse, replace(holds, high=-0.001)], 1.0)
     assert said == "What got worse: general text by an estimated 1.0; titles did not"
     a_trace = replace(holds, loss=0.0003, low=0.0001)
