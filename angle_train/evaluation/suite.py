@@ -15,7 +15,7 @@ from typing import Any
 
 from angle_data.console import Progress
 from angle_data.errors import InputError
-from angle_data.text import stable_hash
+from angle_data.text import counted, stable_hash
 from angle_train.data.judged import ONE_SET, JudgedPairs, match_judged
 from angle_train.data.pairs import PairSet, distinct_names, load_pairs
 from angle_train.data.search_set import SearchSet
@@ -47,6 +47,7 @@ from angle_train.model.roles import NO_ROLES, RolePrompts
 log = logging.getLogger("angle.evaluate")
 
 _FEW = 20  # a resample of fewer repeats half of them; with five, the interval may have no width at all
+_FEW_SOURCES = 5  # or pairs without a common text: what all pairs share widens no interval
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +116,9 @@ def own_pairs(
     for pairs in sets:
         if len(pairs) < _FEW:
             log.warning("%s has only %d pairs: figures and intervals are unreliable", pairs.name, len(pairs))
+        elif pairs.source_count < _FEW_SOURCES:
+            what = f"{counted(len(pairs), 'pair')}, {pairs.counted_sources()}"
+            log.warning("%s: %s: intervals hold for these texts alone", pairs.name, what)
     return {
         pairs.name: OwnPairs(
             pairs, Ranked(pairs.score), judged=match_judged(judged, pairs) if judged else None

@@ -158,7 +158,7 @@ def compared_line(result: Result) -> str:
 def advice(found: Sequence[Result], old: str, *, seen: bool = False) -> str:
     """Return the sentence that a report starts with: take the new model, or keep the old one.
 
-    It rests on the paired intervals alone.
+    It rests on the paired intervals, and on whether the new model ranks anything better than chance.
 
     Args:
         found: The new model on at least one set, compared with the old one.
@@ -168,6 +168,8 @@ def advice(found: Sequence[Result], old: str, *, seen: bool = False) -> str:
     verdicts = {result.gain.verdict for result in found}
     if "better" not in verdicts:
         end = f"keep {old}"
+    elif all(result.score.value <= 0 for result in found if result.gain.verdict == "better"):
+        end = "but it ranks them no better than chance, so use neither"
     elif "worse" in verdicts:
         end = "use it only where it is better"
     else:

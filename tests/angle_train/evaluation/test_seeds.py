@@ -1,12 +1,16 @@
 """Models of one training with several seeds, as mean and standard deviation."""
 
 import json
+from dataclasses import replace
 
 import pytest
+from train_runs import changed, run_of, write
 
 from angle_train.evaluation.compare import Evaluation, Result
 from angle_train.evaluation.seeds import kept_backbones, spreads
 from angle_train.evaluation.statistics import Difference, Interval
+from angle_train.recipe import Recipe, find_recipe
+from angle_train.run import fit
 
 
 @pytest.fixture
@@ -93,3 +97,17 @@ def test_a_run_that_kept_the_backbone_is_named(saved, tmp_path):
     assert found.notes == [f"kept is the backbone: its run kept that; what it tuned is in {kept}/tuned."]
     assert json.loads(found.to_json())["untuned"] == {"kept": f"{kept}/tuned"}
     assert "untuned" not in json.loads(Evaluation([result("kept", 0.5)]).to_json())
+
+
+def test_seeds_of_real_runs_are_taken_together(rows, tiny_model_dir, tmp_path, program):
+    """A recipe of the toolkit has a description, and its report has whatever reports have."""
+    data = write(tmp_path / "data.jsonl", rows[:48])
+    run = run_of(tiny_model_dir, tmp_path / "s1", data, {})
+    values = {"loss": "graded", "epochs": 2, "batch_size": 16, "learning_rate": 2e-3, "evals_per_epoch": 1}
+    run = changed(replace(run, recipe=Recipe.from_toml(find_recipe("default"))), **values)
+    for seed in (1, 2):
+        fit(changed(replace(run, out=tmp_path / f"s{seed}"), seed=seed))
+    models = [name for seed in (1, 2) for name in ("--model", tmp_path / f"s{seed}")]
+    code, table, _ = program("eval", *models, "--baseline", tiny_model_dir, "--pairs", data)
+    assert code == 0
+    assert ": 2 seeds (s1, s2): Spearman " in table

@@ -132,6 +132,15 @@ def test_very_few_pairs_are_told(tmp_path, caplog, count, told):
     assert (f"has only {count} pairs: figures and intervals are unreliable" in caplog.text) == told
 
 
+@pytest.mark.parametrize(("texts", "told"), [(4, True), (5, False)])
+def test_pairs_of_a_few_texts_are_told(tmp_path, caplog, texts, told):
+    rows = [{"text1": f"a{i}", "text2": f"b{i % texts}", "score": i / 8} for i in range(30)]
+    own_pairs([dataset(tmp_path, test=rows)])
+    said = "30 pairs, 4 of them without a common text: intervals hold for these texts alone"
+    assert (said in caplog.text) == told
+    assert ("without a common text" in caplog.text) == told
+
+
 def test_pairs_to_train_on_are_not_measured_on_unasked(tmp_path):
     def count(**asked):
         (task,) = own_pairs([source], **asked).values()

@@ -82,6 +82,12 @@ def test_an_evaluation_calls_equal_rankings_the_same_model_too():
     assert "same model" not in advice([alike, result("set", "other", 0.5, BETTER)], "base")
 
 
+def test_a_model_that_is_better_and_no_better_than_chance_is_not_to_be_used():
+    chance, sound = result("set", "new", -0.2, BETTER), result("more", "new", 0.5, BETTER)
+    assert advice([chance], "base").endswith("but it ranks them no better than chance, so use neither.")
+    assert advice([chance, sound], "base").endswith(": use it.")
+
+
 def test_what_the_tuned_weights_would_lose_is_said_where_the_backbone_stays_too():
     loss = Loss("labelled", "news", 90, before=0.8, after=0.7, loss=0.1, low=0.05, high=0.15)
     guards = {"most": 3.0, "losses": [asdict(loss)]}

@@ -54,6 +54,22 @@ def test_a_better_model_that_counting_shared_words_beats_is_told_so(words, metri
     assert any("shared words" in line for line in lines) == told
 
 
+def test_weights_that_are_better_than_a_backbone_and_no_better_than_chance_are_not_taken():
+    backbone, tuned = result("set0", "backbone", -0.65), result("set0", "tuned", -0.22, BETTER)
+    details = {"choice": CHOICE}
+    assert not takes_tuned([backbone, tuned], details)
+    assert takes_tuned([backbone, replace(tuned, score=replace(tuned.score, value=0.01))], details)
+    kept = report(kept="backbone")
+    tuned = replace(tuned, model=BESIDE)
+    made = replace(kept, results=[kept.results[0], backbone, tuned])
+    said = (
+        "Tuning did not help: the tuned weights rank the test pairs no better than chance would "
+        "(set0: -22.0, backbone -27.0)"
+    )
+    assert made.verdict.lines[0] == f"{said}{HARMFUL}"
+    assert made.verdict.headline.startswith("Not shown to be better, so the backbone stays")
+
+
 def test_table_is_aligned_and_multiplied_by_a_hundred():
     rows = [
         result("news", WORD_OVERLAP, -0.236),
