@@ -190,9 +190,9 @@ class _Facts:
 
     @property
     def by_chance(self) -> list[Result]:
-        """Where tuned weights are surely better on other pairs and still rank them no better than chance."""
-        found = [result for result in self.compared if result.gain.verdict == "better"]
-        return [result for result in found if self.tested and result.score.value <= 0]
+        """Where tuned weights are surely better on other pairs, if all are ranked no better than chance."""
+        found = [result for result in self.compared if result.gain.verdict == "better" and self.tested]
+        return found if all(result.score.value <= 0 for result in found) else []
 
     @property
     def learned(self) -> bool:

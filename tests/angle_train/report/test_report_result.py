@@ -59,6 +59,7 @@ def test_weights_that_are_better_than_a_backbone_and_no_better_than_chance_are_n
     details = {"choice": CHOICE}
     assert not takes_tuned([backbone, tuned], details)
     assert takes_tuned([backbone, replace(tuned, score=replace(tuned.score, value=0.01))], details)
+    assert takes_tuned([backbone, tuned, result("set1", "tuned", 0.3, BETTER)], details)
     kept = report(kept="backbone")
     tuned = replace(tuned, model=BESIDE)
     made = replace(kept, results=[kept.results[0], backbone, tuned])
