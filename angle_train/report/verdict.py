@@ -3,8 +3,9 @@
 The rule: tuned weights take the backbone's place if they are shown to be better, which means that the 95 %
 interval of the gain lies above 0 on the pairs that judge. These are the test pairs; without any they are the
 pairs that chose the checkpoint, with all that was compared on them taken into account (`choosing.SURE` is
-the same level). Weights that guards refuse are never taken. Either way both are saved: tuned weights that
-are not taken are in `tuned/`. The terminal, every report and the exit code say the same.
+the same level). Weights that guards refuse are never taken, nor are those that rank the pairs on which they
+are better no better than chance. Either way both are saved: tuned weights that are not taken are in
+`tuned/`. The terminal, every report and the exit code say the same.
 """
 
 from __future__ import annotations
