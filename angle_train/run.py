@@ -388,7 +388,7 @@ def tune_on_dev_sets(run: FitRun, model: SentenceTransformer, before: BaseFigure
     training = run.train(model, evaluator, first=first)
     found = checkpoint_candidates(training, evaluator.measured(), untuned, share)
     checkpoints = Checkpoints(model, backbone, run.directory.checkpoints, evaluator.vectors)
-    candidates, weighed = checkpoints.within(guards, found, [*dev, *beside])
+    candidates, weighed = checkpoints.within(guards, found, dev, beside)
     choice = choose(candidates, dev, run.data.judged_dev)
     number = choice.chosen or 1  # where none is surely better than the base model: the planned end
     taken = candidates[number]

@@ -315,12 +315,18 @@ class _Facts:
 
     def spared(self) -> str:
         """Return why the tuned weights have more of the backbone than planned; empty where they do not."""
-        return "" if self.same else spared_sentence(self.weighed.spared, self.most, self.share)
+        return "" if self.same else spared_sentence(self.weighed, self.most, self.share, self.choosers)
 
     def next(self) -> str:
         """Return what to do next; nothing where the tuned model is to be used, or the advice says it."""
         if self.choice.get("refused"):
             return ""
+        if self.kept == BACKBONE and self.weighed.diluted and not self.same and not self.learned:
+            left = f"with {100 * self.share:.0f} % of the backbone less than half of the gain is left"
+            return (
+                f"Next: decide what may get worse, for {left}: --guard-loss allows more; fewer epochs or a "
+                "lower learning_rate may cost less elsewhere"
+            )
         if self.same or self._untaught:
             return "Next: see whether anything was to be learned (epochs, learning_rate, the training pairs)"
         if not self.tested:

@@ -28,7 +28,7 @@ from torch import Tensor
 
 from angle_train.data.guards import Guard
 from angle_train.data.pairs import PairSet
-from angle_train.evaluation.dev_sets import DevSet, measure_sets
+from angle_train.evaluation.dev_sets import DevSet, mean_figure, measure_sets
 from angle_train.evaluation.known import KnownVectors
 from angle_train.evaluation.sharing import Sharing
 from angle_train.evaluation.similarity import word_overlap
@@ -200,10 +200,21 @@ class Weighed:
     Attributes:
         losses: On every guard, with the share of the backbone that it has.
         spared: Where it would surely lose too much with the planned share; empty where it has that share.
+        planned, mixed, backbone: Where it has not: the figure of the sets that choose with either share, and
+            of the backbone.
     """
 
     losses: list[Loss]
     spared: list[Loss] = field(default_factory=list)
+    planned: float = 0.0
+    mixed: float = 0.0
+    backbone: float = 0.0
+
+    @property
+    def diluted(self) -> bool:
+        """Whether more of the backbone took more than half of what they gained where weights are chosen."""
+        gained = self.planned - self.backbone
+        return bool(self.spared) and gained > 0 and self.mixed - self.backbone < gained / 2
 
 
 def within_guards(
@@ -257,13 +268,18 @@ class Checkpoints:
 
     @rank_zero
     def within(
-        self, guards: Guards, candidates: Sequence[Candidate], dev: Sequence[DevSet]
+        self,
+        guards: Guards,
+        candidates: Sequence[Candidate],
+        choosing: Sequence[DevSet],
+        beside: Sequence[PairSet] = (),
     ) -> tuple[list[Candidate], dict[int, Weighed]]:
         """Return the candidates as guards allow them, and by position what those that can be had lose.
 
-        Where another share is mixed in than planned, the sets that choose are measured with it.
+        Where another share is mixed in than planned, the sets that choose and those beside them are measured
+        with it.
         """
-        found, weighed = list(candidates), {}
+        found, weighed, dev = list(candidates), dict[int, Weighed](), [*choosing, *beside]
         for number, candidate in enumerate(candidates):
             if not candidate.step or not candidate.available:
                 continue
@@ -277,6 +293,12 @@ class Checkpoints:
             log.info("step %d%s: %s", allowed.step, allowed.mixed, worse)
             if allowed.share != candidate.share:
                 allowed = replace(allowed, similarity=measured(allowed.share, dev))
+                weighed[number] = replace(
+                    weighed[number],
+                    planned=mean_figure(choosing, candidate.similarity),
+                    mixed=mean_figure(choosing, allowed.similarity),
+                    backbone=mean_figure(choosing, candidates[0].similarity),
+                )
             found[number] = allowed
             for key in [key for key in self.vectors if key[0] == allowed.step and key[1] != allowed.share]:
                 del self.vectors[key]
@@ -329,13 +351,23 @@ def _at_most(losses: Sequence[Loss]) -> str:
     return f"{math.ceil(max(1000 * max(loss.high, 0.0) for loss in losses)) / 10:.1f}"
 
 
-def spared_sentence(spared: Sequence[Loss], most: float, share: float) -> str:
-    """Return why more of the backbone is mixed in than planned; empty where it is not."""
-    if not spared:
+def spared_sentence(weighed: Weighed, most: float, share: float, chosen_by: str) -> str:
+    """Return why more of the backbone is mixed in than planned, and what it costs; empty where it is not.
+
+    Args:
+        weighed: What the weights lose.
+        most: Points that a guard may lose.
+        share: Of the backbone, as mixed in.
+        chosen_by: What chose the weights, such as `dev pairs`.
+    """
+    if not weighed.spared:
         return ""
+    figures = (weighed.mixed, weighed.planned, weighed.backbone)
+    mixed, planned, backbone = (f"{100 * figure:.1f}" for figure in figures)
     return (
-        f"{100 * share:.0f} % of the backbone is mixed into the tuned weights, which may have cost some of "
-        f"their gain: as planned, {costs_sentence(spared, most)}; --guard-loss allows more"
+        f"{100 * share:.0f} % of the backbone is mixed into the tuned weights: as planned, "
+        f"{costs_sentence(weighed.spared, most)}; --guard-loss allows more. On the {chosen_by} they have "
+        f"{mixed} with it, {planned} as planned, the backbone {backbone}"
     )
 
 
@@ -359,10 +391,13 @@ def agreement_sentence(losses: Sequence[Loss]) -> str:
 
 def as_details(weighed: Weighed, most: float) -> dict[str, Any]:
     """Return what the report keeps of guards."""
-    return {"most": most, **asdict(weighed)}
+    found = asdict(weighed)
+    told = found if weighed.spared else {kind: found[kind] for kind in ("losses", "spared")}
+    return {"most": most, **told}
 
 
 def from_details(found: Mapping[str, Any]) -> Weighed:
     """Return what `as_details` kept; no losses of an empty mapping."""
-    kinds = ([Loss(**loss) for loss in found.get(kind, ())] for kind in ("losses", "spared"))
-    return Weighed(*kinds)
+    losses, spared = ([Loss(**loss) for loss in found.get(kind, ())] for kind in ("losses", "spared"))
+    figures = [float(found.get(figure, 0.0)) for figure in ("planned", "mixed", "backbone")]
+    return Weighed(losses, spared, *figures)

@@ -97,6 +97,31 @@ def test_what_the_tuned_weights_would_lose_is_said_where_the_backbone_stays_too(
     assert tuned.worse.startswith("What got worse: news")
 
 
+def diluted(mixed, **more):
+    """Details of a run that gained 10 on the dev pairs, until guards asked for 80 % of the backbone."""
+    loss = Loss("labelled", "news", 900, before=0.8, after=0.6, loss=0.2, low=0.15, high=0.25)
+    guards = {"most": 1.0, "losses": [], "spared": [asdict(loss)], "planned": 0.7, "mixed": mixed}
+    return {"guards": guards | {"backbone": 0.6} | more, "merge": {"share": 0.8}}
+
+
+@pytest.mark.parametrize("tested", [[(0.01, -0.02, 0.04)], [WORSE], [PROMISING]])
+def test_where_guards_took_the_gain_they_are_what_to_decide_on(tested):
+    said = kept(*tested, **diluted(0.62))
+    assert said.next == (
+        "Next: decide what may get worse, for with 80 % of the backbone less than half of the gain is left: "
+        "--guard-loss allows more; fewer epochs or a lower learning_rate may cost less elsewhere"
+    )
+    assert said.spared.endswith("On the dev pairs they have 62.0 with it, 70.0 as planned, the backbone 60.0")
+    assert said.lines[1:3] == [said.spared, said.next]
+
+
+def test_what_guards_left_the_gain_of_is_judged_as_all_else():
+    plain = kept(WORSE)
+    assert kept(WORSE, **diluted(0.66)).next == plain.next  # more than half is left
+    assert kept(WORSE, **diluted(0.58, planned=0.59)).next == plain.next  # nothing was to be taken
+    assert report(BETTER, details=diluted(0.62)).verdict.next == ""
+
+
 def test_a_leaky_test_set_is_no_reason_to_grade():
     leak = {"role": "test", "name": "set0", "origin": "training", "count": 200, "pairs": 50, "texts": 0.9}
     said = kept(BETTER, leaks=[leak])

@@ -14,7 +14,7 @@ from angle_train.data.guards import Guard, general_pairs, load_guards, own_pairs
 from angle_train.data.pairs import load_pairs
 from angle_train.evaluation.similarity import word_overlap
 from angle_train.evaluation.statistics import spearman
-from angle_train.report.verdict import IN_TUNED_HARMFUL, TUNED
+from angle_train.report.verdict import BACKBONE, IN_TUNED_HARMFUL, TUNED
 from angle_train.run import fit, load_data
 from angle_train.training.choosing import Candidate, choose
 from angle_train.training.guards import (
@@ -392,8 +392,15 @@ def test_a_run_says_that_guards_asked_for_more_of_the_backbone_and_what_for(conf
     saved = next(row.score.value for row in report.results if row.role == "dev" and row.model == TUNED)
     assert report.details["choice"]["best"] == pytest.approx(saved)  # measured with that share
     said = report.verdict.lines[2]
-    assert said.startswith(f"{100 * share:.0f} % of the backbone is mixed into the tuned weights, which may")
-    assert ": as planned, tuning surely costs more than --guard-loss 60 elsewhere: guard by " in said
+    assert said.startswith(
+        f"{100 * share:.0f} % of the backbone is mixed into the tuned weights: as planned, "
+    )
+    assert "planned, tuning surely costs more than --guard-loss 60 elsewhere: guard by " in said
+    before = next(row.score.value for row in report.results if row.role == "dev" and row.model == BACKBONE)
+    planned = next(point["dev"] for point in report.curve if point["step"] == report.best_step)
+    told = f"{100 * saved:.1f} with it, {100 * planned:.1f} as planned, the backbone {100 * before:.1f}"
+    assert said.endswith(f"On the dev pairs they have {told}")
+    assert saved < planned
     assert said in json.loads((config.out / "report.json").read_text())["verdict"]
 
 
