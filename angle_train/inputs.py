@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
+from collections import Counter
 from dataclasses import replace
 
 from angle_data.errors import InputError
@@ -25,6 +26,7 @@ from angle_train.training.processes import first_process_logs
 
 log = logging.getLogger("angle.fit")
 
+_MEASURED = ("human", "dev", "test", "dev_search", "test_search", "guard")
 _NUMBER = re.compile(r"\s*[-+]?\d[\d.,eE+-]*\s*")
 _LOOKED_AT = 200
 
@@ -38,6 +40,7 @@ def load_data(options: FitOptions, reason: str = "") -> tuple[RunData, Recipe]:
     with first_process_logs():
         if reason:
             log.info("%s", reason)
+        check_given_once(options)
         given = load_sets(options)
         searches = load_searches(options.test_search or ())
         dev_searches = load_dev_searches(options.dev_search or ())
@@ -78,6 +81,18 @@ def load_data(options: FitOptions, reason: str = "") -> tuple[RunData, Recipe]:
                 "FILE, or --set keep_general=true"
             )
     return data, recipe
+
+
+def check_given_once(options: FitOptions) -> None:
+    """Raise an InputError if a file is given twice to one option that measures: it would count twice.
+
+    Training pairs may be given twice, which makes them weigh more.
+    """
+    for name in _MEASURED:
+        for spec, count in Counter(getattr(options, name) or ()).items():
+            if count > 1:
+                flag = name.replace("_", "-")
+                raise InputError(f"--{flag} {spec} is given {count} times; give it once")
 
 
 def with_judged(data: RunData, spec: str, *, dev_by_people: bool) -> RunData:

@@ -5,9 +5,15 @@ pairs together: a group is all that there is then. So single pairs are drawn, an
 what sharing adds to the variance. With p_i for how much pair i moves the figure, that is the sum of p_i p_j
 over all pairs i and j that share something, beside the sum of p_i² over single pairs.
 
+Of few sources that sum has few terms, so it is itself uncertain, and too small more often than too large. So
+intervals are those of Student's t with as many degrees of freedom as there are sources, less one. Sources of
+unlike size count as d = (Σ v)² / Σ v², v being what each adds to the variance (`_OF_SOURCE`).
+
 Source: Aronow, Samii and Assenova 2015, Cluster-Robust Variance Estimation for Dyadic Data
 (https://doi.org/10.1093/pan/mpv018); of more than two things that pairs can share: Cameron, Gelbach and
-Miller 2011, Robust Inference with Multiway Clustering (https://doi.org/10.1198/jbes.2010.07136).
+Miller 2011, Robust Inference with Multiway Clustering (https://doi.org/10.1198/jbes.2010.07136); degrees of
+freedom: Satterthwaite 1946, An Approximate Distribution of Estimates of Variance Components
+(https://doi.org/10.2307/3002019). How often the intervals hold: benchmarks/log/few-sources-widened.md.
 """
 
 from __future__ import annotations
@@ -18,10 +24,16 @@ from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import norm, t
 
 from angle_data.text import normalise
 from angle_train.data.pairs import PairSet
 from angle_train.evaluation.statistics import Array, Drawn
+
+_OF_SOURCE = 0.25
+"""The part of what moves a pair that is taken to be of its source, for the degrees of freedom alone."""
+_FEWEST = 2.0  # degrees of freedom and one: of one source, or one text that all pairs have, nothing is known
+_END = 0.975  # of a 95 % interval
 
 
 class Sharing:
@@ -29,6 +41,8 @@ class Sharing:
 
     def __init__(self, sets: Sequence[PairSet]) -> None:
         things = [found for pairs in sets for found in _things(pairs)]
+        self._set = np.repeat(np.arange(len(sets)), [len(pairs) for pairs in sets])
+        self._groups = _groups_of(things)
         # Of two pairs that share two things, each thing counts them, and both together take one off.
         self._signed: list[tuple[int, NDArray[np.int64]]] = []
         for size in range(1, max(map(len, things), default=0) + 1):
@@ -48,7 +62,7 @@ class Sharing:
     def widening(self, figure: Drawn) -> float:
         """Return how many times wider the interval of a figure is for what its pairs share; at least 1.
 
-        Its square is the design effect of survey statistics.
+        That is the root of the design effect of survey statistics, and what few sources add (above).
         """
         variance = float(np.nanvar(figure.drawn))
         if not self._signed or not variance > 0:
@@ -57,7 +71,19 @@ class Sharing:
         for sign, (rows, numbers) in self._signed:
             moved = pull[rows]
             added += sign * float((np.bincount(numbers, moved) ** 2).sum() - (moved**2).sum())
-        return math.sqrt(max(1.0, 1.0 + added / variance))
+        return math.sqrt(max(1.0, 1.0 + added / variance)) * _of_few(self.sources(figure))
+
+    def sources(self, figure: Drawn) -> float:
+        """Return d, see above: as many sources of one size would tell the variance as surely.
+
+        Of several sets a pair counts by how much the pairs of its set move the figure.
+        """
+        squares = np.bincount(self._set, figure.pull**2) / np.maximum(np.bincount(self._set), 1)
+        weight = squares[self._set]
+        rows, numbers = self._groups
+        own, together = np.bincount(numbers, weight[rows]), np.bincount(numbers, np.sqrt(weight[rows])) ** 2
+        variance = own + _OF_SOURCE * (together - own)
+        return float(variance.sum() ** 2 / (variance**2).sum())
 
     def deviation(self, figure: Drawn) -> float:
         """Return the standard error of a figure, widened."""
@@ -73,8 +99,26 @@ class Sharing:
         return spread
 
 
-INDEPENDENT = Sharing(())
-"""Items that share nothing."""
+def _groups_of(things: Sequence[Sequence[str]]) -> NDArray[np.int64]:
+    """Return the rows that share a thing, and the number of each such group (2, M); all others are alone.
+
+    Things that the same rows have, as a source and its text, are one.
+    """
+    members = dict[str, list[int]]()
+    for row, found in enumerate(things):
+        for thing in found:
+            members.setdefault(thing, []).append(row)
+    shared = dict.fromkeys(tuple(rows) for rows in members.values() if len(rows) > 1)
+    alone = sorted({*range(len(things))}.difference(*shared))
+    groups = [*shared, *((row,) for row in alone)]
+    of = [(row, number) for number, rows in enumerate(groups) for row in rows]
+    return np.array(of, np.int64).reshape(-1, 2).T
+
+
+def _of_few(sources: float) -> float:
+    """Return how many times wider an interval is whose variance rests on so many sources."""
+    count = max(sources, _FEWEST)
+    return float(t.ppf(_END, count - 1) / norm.ppf(_END)) * math.sqrt(count / (count - 1))
 
 
 def _things(pairs: PairSet) -> Iterator[list[str]]:
@@ -82,3 +126,7 @@ def _things(pairs: PairSet) -> Iterator[list[str]]:
     sources = [f"\0{source}" for source in pairs.source_ids or ()] or [""] * len(pairs)
     for first, second, source in zip(pairs.text1, pairs.text2, sources, strict=True):
         yield sorted({normalise(first), normalise(second), *([source] if source else [])})
+
+
+INDEPENDENT = Sharing(())
+"""Items that share nothing."""

@@ -164,7 +164,9 @@ def evaluate(
     Raises:
         InputError: Nothing can be measured.
     """
-    names = short_names([*([baseline] if baseline else []), *models])
+    given = [*([baseline] if baseline else []), *models]
+    _warn_of_repeated(given)
+    names = short_names(given)
     data: dict[str, Any] = {}
     failed: dict[str, str] = {}
 
@@ -198,10 +200,20 @@ def evaluate(
     done = {name: found for name, found in outcomes.items() if found and name not in failed}
     compared = names[baseline] if baseline and f"model {names[baseline]}" not in failed else None
     found = _compared(tasks, done, failed, Comparison(compared))
-    given = {called: model for model, called in names.items()}
+    by_name = {name: model for model, name in names.items()}
     sound = {model: name for model, name in names.items() if f"model {name}" not in failed}
     untuned = kept_backbones(sound)
-    return replace(found, seeds=spreads(found.results, names), models=given, untuned=untuned)
+    return replace(found, seeds=spreads(found.results, names), models=by_name, untuned=untuned)
+
+
+def _warn_of_repeated(given: Sequence[str]) -> None:
+    for model, count in Counter(given).items():
+        if count > 1:
+            log.warning(
+                "warning: %s is given %d times, as a model or the baseline, and is measured once",
+                model,
+                count,
+            )
 
 
 def _outcomes(

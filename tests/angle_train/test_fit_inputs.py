@@ -53,6 +53,13 @@ def test_a_folder_in_use_is_said_before_anything_is_loaded(config):
         fit(run)
 
 
+@pytest.mark.parametrize("option", ["human", "dev", "guard", "test_search"])
+def test_a_file_that_is_given_twice_to_one_option_is_refused_before_it_is_read(config, option):
+    wanted = f"--{option.replace('_', '-')} twice.csv is given 2 times; give it once"
+    with pytest.raises(InputError, match=f"^{wanted}$"):
+        fit(replace(config, **{option: ["twice.csv", "once.csv", "twice.csv"]}))
+
+
 FULL = r"cannot be written \(.+\); free space or give another --out"
 
 

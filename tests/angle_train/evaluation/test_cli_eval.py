@@ -51,6 +51,14 @@ def test_table_json_and_html_hold_the_same_numbers(run, tiny_model_dir, examples
     assert results[2]["verdict"] == "no reliable difference"
 
 
+def test_a_model_that_is_the_baseline_too_is_measured_once_and_the_user_told(run, tiny_model_dir, examples):
+    given = ["--model", tiny_model_dir, "--baseline", tiny_model_dir, "--json"]
+    code, out, said = run(*given, "--pairs", examples / "eval_natural.jsonl")
+    assert code == 0
+    assert [row["model"] for row in json.loads(out)["results"]] == ["word overlap", tiny_model_dir.name]
+    assert f"{tiny_model_dir} is given 2 times, as a model or the baseline, and is measured once" in said
+
+
 def test_a_model_that_is_the_backbone_because_its_run_kept_that_is_named(
     run, tiny_model_dir, examples, tmp_path
 ):

@@ -1,7 +1,11 @@
 """Intervals of pairs that share texts: as wide as they must be, and unchanged where nothing is shared."""
 
+from collections import Counter
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from scipy.stats import t
 from train_runs import pair_set
 
 from angle_train.evaluation.compare import _interval, compare
@@ -32,6 +36,17 @@ def dyadic(pairs, values):
     return shared / (pull**2).sum()
 
 
+def student(sources):
+    """How much wider an interval of Student's t is, of so many sources."""
+    return t.ppf(0.975, sources - 1) / 1.959964 * (sources / (sources - 1)) ** 0.5
+
+
+def sources_of(sizes):
+    """As many sources of one size, of sources of these sizes."""
+    variance = np.array([n + n * (n - 1) / 4 for n in sizes])
+    return variance.sum() ** 2 / (variance**2).sum()
+
+
 @pytest.mark.parametrize("texts", [8, 25])
 def test_the_widening_is_that_of_a_slow_loop(texts):
     generator = np.random.default_rng(texts)
@@ -42,7 +57,8 @@ def test_the_widening_is_that_of_a_slow_loop(texts):
     pairs = [(f"Text {a}", f"text {b}.") for a, b in ends]
     found = Sharing([pair_set(pairs)]).widening(figure_of(values, 20_000))
     expected = dyadic([(str(a), str(b)) for a, b in ends], values)
-    assert found == pytest.approx(max(1.0, expected) ** 0.5, rel=0.08)
+    few = student(sources_of(Counter(end for pair in ends for end in pair).values()))
+    assert found == pytest.approx(max(1.0, expected) ** 0.5 * few, rel=0.08)
     assert found > 1.2
 
 
@@ -54,7 +70,7 @@ def test_many_pairs_of_few_sources_are_widened_by_what_they_share_and_not_by_cha
     pull = (values - values.mean()) / len(values)
     exact = (np.bincount(sources, pull) ** 2).sum() / (pull**2).sum()
     found = Sharing([pairs]).widening(figure_of(values, 400))
-    assert found == pytest.approx(max(1.0, exact) ** 0.5, abs=0.02)
+    assert found == pytest.approx(max(1.0, exact) ** 0.5 * student(100), abs=0.02)
 
 
 def test_pairs_of_one_source_share_it_and_several_sets_are_seen_together():
@@ -64,11 +80,12 @@ def test_pairs_of_one_source_share_it_and_several_sets_are_seen_together():
     assert not Sharing([pair_set(texts)])
     assert Sharing([pair_set(texts)]).widening(figure) == INDEPENDENT.widening(figure) == 1.0
     sources = [str(n // 3) for n in range(60)]
-    assert Sharing([pair_set(texts, source_ids=sources)]).widening(figure) == pytest.approx(3**0.5, rel=0.1)
+    found = Sharing([pair_set(texts, source_ids=sources)]).widening(figure)
+    assert found == pytest.approx(3**0.5 * student(20), rel=0.1)
     again = np.repeat(np.random.default_rng(1).normal(size=20), 2)
     sets = [pair_set([(f"q {n}", f"{name} {n}") for n in range(20)]) for name in "xy"]
     two = figure_of(np.append(again[::2], again[::2]))
-    assert Sharing(sets).widening(two) == pytest.approx(2**0.5, rel=0.1)
+    assert Sharing(sets).widening(two) == pytest.approx(2**0.5 * student(20), rel=0.1)
     assert not Sharing(sets[:1])
 
 
@@ -92,8 +109,56 @@ def test_texts_that_push_against_each_other_never_narrow_an_interval():
     found = Sharing([pair_set([(f"q {n // 2}", f"x {n}") for n in range(60)])])
     assert found
     figure = figure_of(values)
-    assert found.widening(figure) == 1.0
-    assert found.widened(figure) is figure.drawn
+    assert found.widening(figure) == pytest.approx(student(30))
+    assert found.widened(figure).std() == pytest.approx(student(30) * figure.drawn.std())
+
+
+ALIKE = figure_of(np.tile([1.0, -1.0], 100))
+
+
+@pytest.mark.parametrize(
+    ("hubs", "sizes"),
+    [
+        ([n % 5 for n in range(200)], [40] * 5),
+        ([min(n // 20, 1) * (n + 1) for n in range(200)], [20] + [1] * 180),  # one text of many pairs
+        ([n // 100 for n in range(200)], [100, 100]),
+    ],
+)
+def test_sources_of_unlike_size_count_as_fewer(hubs, sizes):
+    texts = [(f"q {hub}", f"a {n}") for n, hub in enumerate(hubs)]
+    expected = sources_of(sizes)
+    assert Sharing([pair_set(texts)]).sources(ALIKE) == pytest.approx(expected)
+    assert Sharing([pair_set(texts)]).widening(ALIKE) == pytest.approx(student(expected), rel=0.05)
+    named = pair_set(texts, source_ids=[f"of {hub}" for hub in hubs])
+    assert Sharing([named]).sources(ALIKE) == pytest.approx(expected)  # a source and its text are one
+
+
+def test_of_one_text_that_all_pairs_have_next_to_nothing_is_known():
+    one = Sharing([pair_set([("q", f"a {n}") for n in range(200)])])
+    assert one.sources(ALIKE) == pytest.approx(1.0)
+    assert one.widening(ALIKE) == pytest.approx(student(2))
+
+
+def test_of_several_sets_a_pair_counts_by_how_much_its_set_moves_the_figure():
+    few = pair_set([(f"q {n % 5}", f"a {n}") for n in range(40)])
+    many = pair_set([(f"x {n}", f"y {n}") for n in range(400)])
+    pull = np.append(np.ones(40), np.full(400, 1e-3)) * np.tile([1.0, -1.0], 220)
+    figure = Drawn(0.0, np.array([-1.0, 1.0]), pull)
+    assert Sharing([few, many]).sources(figure) == pytest.approx(5, abs=0.01)
+    assert Sharing([few, many]).sources(replace(figure, pull=np.ones(440))) > 14
+
+
+def test_intervals_of_five_sources_hold_as_often_as_they_promise():
+    """Of a mean that is 0; half of what moves a pair is of its source."""
+    held = []
+    pairs = pair_set([(f"a {n}", f"b {n}") for n in range(50)], source_ids=[str(n // 10) for n in range(50)])
+    for seed in range(400):
+        generator = np.random.default_rng(seed)
+        values = np.repeat(generator.normal(size=5), 10) + generator.normal(size=50)
+        figure = draw_figures([mean_of(values)], 200, seed)[0]
+        found = interval_around(figure.value, Sharing([pairs]).widened(figure))
+        held.append(found.low <= 0 <= found.high)
+    assert 0.93 <= np.mean(held) <= 0.98
 
 
 def test_resamples_that_say_nothing_stay_so():
