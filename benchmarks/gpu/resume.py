@@ -61,7 +61,7 @@ def compared(one: Any, other: Any) -> dict[str, Any]:
 
 def _run(setting: Setting, name: str) -> Any:
     """Run `fit`, or go on with it, and return what it returned."""
-    count = setting.pick(32 * 40, 4 * 16)
+    count = setting.pick(32 * 40, 4 * 128)
     values = {"batch_size": setting.pick(32, 4), "precision": "bf16", "evals_per_epoch": 4, **COSINE}
     values |= {"learning_rate": setting.pick(5e-5, 2e-3), "overwrite": False}
     fitted, _ = fit_once(setting, name, bert(setting), write_pairs(setting, count), values)

@@ -56,7 +56,7 @@ def fit_once(
     """
     from angle_train import fit
 
-    dev = values.get("dev") or write_pairs(setting, setting.pick(64, 36), seed=1)
+    dev = values.get("dev") or write_pairs(setting, setting.pick(64, 144), seed=1)
     values = {"overwrite": True, "args": _ARGS, **_SHARED, **values, "dev": str(dev)}
     with watch_steps(setting.device, setting.pick(10, 1)) as clock:
         fitted = fit(
