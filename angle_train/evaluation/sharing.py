@@ -80,6 +80,8 @@ class Sharing:
         """
         squares = np.bincount(self._set, figure.pull**2) / np.maximum(np.bincount(self._set), 1)
         weight = squares[self._set]
+        if not weight.any():  # of very few pairs, none may move a rank correlation by itself
+            weight = np.ones(len(weight))
         rows, numbers = self._groups
         own, together = np.bincount(numbers, weight[rows]), np.bincount(numbers, np.sqrt(weight[rows])) ** 2
         variance = own + _OF_SOURCE * (together - own)

@@ -148,6 +148,13 @@ def test_of_several_sets_a_pair_counts_by_how_much_its_set_moves_the_figure():
     assert Sharing([few, many]).sources(replace(figure, pull=np.ones(440))) > 14
 
 
+def test_where_no_pair_moves_the_figure_by_itself_all_count_alike():
+    found = Sharing([pair_set([(f"q {n // 2}", f"a {n}") for n in range(4)])])
+    figure = Drawn(0.9, np.array([0.9, 1.0, 0.0]), np.zeros(4))
+    assert found.sources(figure) == pytest.approx(2)
+    assert found.widening(figure) == pytest.approx(student(2))
+
+
 def test_intervals_of_five_sources_hold_as_often_as_they_promise():
     """Of a mean that is 0; half of what moves a pair is of its source."""
     held = []
