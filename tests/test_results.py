@@ -34,6 +34,7 @@ SCRIPT = re.compile(r"(?:python )?(benchmarks/\S+\.py|[\w/]+\.py(?= -))")
 
 with pytest.MonkeyPatch.context() as patch:
     patch.syspath_prepend(BENCHMARKS)
+    import llm_supervised
     import results as generator
     import stsb_replies
 
@@ -202,8 +203,6 @@ def test_replies_are_put_together_with_their_texts(monkeypatch, tmp_path):
 
 
 def test_a_data_set_that_a_script_does_not_know_is_refused(monkeypatch, capsys):
-    import llm_supervised
-
     monkeypatch.setattr(llm_supervised, "data_sets", lambda task: {"degrees": Path("degrees")})
     monkeypatch.setattr(sys, "argv", ["llm_supervised.py", "cloud-ops", "--only", "degrees", "degree"])
     with pytest.raises(SystemExit):

@@ -215,7 +215,14 @@ class _Facts:
         """Whether the tuned weights look better, and only the number of test pairs leaves it open."""
         loses = "worse" in {result.gain.verdict for result in self.compared}
         stays = self.kept == BACKBONE and self.tested and not self.learned and not self.choice.get("refused")
-        return stays and not loses and bool(promising(self.compared))
+        return stays and not self.diluted and not loses and bool(promising(self.compared))
+
+    @property
+    def diluted(self) -> bool:
+        """Whether the backbone stays, and guards had taken more than half of the gain."""
+        found = self.weighed.where_chosen
+        stays = self.kept == BACKBONE and not self.same and not self.learned
+        return stays and not self.choice.get("refused") and found is not None and found.halved
 
     @property
     def harmed(self) -> bool:
@@ -321,7 +328,7 @@ class _Facts:
         """Return what to do next; nothing where the tuned model is to be used, or the advice says it."""
         if self.choice.get("refused"):
             return ""
-        if self.kept == BACKBONE and self.weighed.diluted and not self.same and not self.learned:
+        if self.diluted:
             left = f"with {100 * self.share:.0f} % of the backbone less than half of the gain is left"
             return (
                 f"Next: decide what may get worse, for {left}: --guard-loss allows more; fewer epochs or a "

@@ -194,27 +194,39 @@ def _clear(pairs: PairSet, similarity: Array) -> tuple[PairSet, Array]:
 
 
 @dataclass(frozen=True, slots=True)
+class WhereChosen:
+    """The figures of the sets that choose, such as dev pairs, where guards asked for more of the backbone.
+
+    Attributes:
+        planned: Of the weights with the planned share.
+        mixed: Of the weights with the share that guards asked for.
+        backbone: Of the backbone.
+    """
+
+    planned: float
+    mixed: float
+    backbone: float
+
+    @property
+    def halved(self) -> bool:
+        """Whether more than half of what the weights had gained is gone."""
+        gained = self.planned - self.backbone
+        return gained > 0 and self.mixed - self.backbone < gained / 2
+
+
+@dataclass(frozen=True, slots=True)
 class Weighed:
     """What a candidate loses on guards.
 
     Attributes:
         losses: On every guard, with the share of the backbone that it has.
         spared: Where it would surely lose too much with the planned share; empty where it has that share.
-        planned, mixed, backbone: Where it has not: the figure of the sets that choose with either share, and
-            of the backbone.
+        where_chosen: What either share is worth; None where it has the planned one.
     """
 
     losses: list[Loss]
     spared: list[Loss] = field(default_factory=list)
-    planned: float = 0.0
-    mixed: float = 0.0
-    backbone: float = 0.0
-
-    @property
-    def diluted(self) -> bool:
-        """Whether more of the backbone took more than half of what they gained where weights are chosen."""
-        gained = self.planned - self.backbone
-        return bool(self.spared) and gained > 0 and self.mixed - self.backbone < gained / 2
+    where_chosen: WhereChosen | None = None
 
 
 def within_guards(
@@ -293,12 +305,9 @@ class Checkpoints:
             log.info("step %d%s: %s", allowed.step, allowed.mixed, worse)
             if allowed.share != candidate.share:
                 allowed = replace(allowed, similarity=measured(allowed.share, dev))
-                weighed[number] = replace(
-                    weighed[number],
-                    planned=mean_figure(choosing, candidate.similarity),
-                    mixed=mean_figure(choosing, allowed.similarity),
-                    backbone=mean_figure(choosing, candidates[0].similarity),
-                )
+                columns = (candidate.similarity, allowed.similarity, candidates[0].similarity)
+                figures = WhereChosen(*(mean_figure(choosing, column) for column in columns))
+                weighed[number] = replace(weighed[number], where_chosen=figures)
             found[number] = allowed
             for key in [key for key in self.vectors if key[0] == allowed.step and key[1] != allowed.share]:
                 del self.vectors[key]
@@ -362,12 +371,16 @@ def spared_sentence(weighed: Weighed, most: float, share: float, chosen_by: str)
     """
     if not weighed.spared:
         return ""
-    figures = (weighed.mixed, weighed.planned, weighed.backbone)
+    said = (
+        f"{100 * share:.0f} % of the backbone is mixed into the tuned weights: as planned, "
+        f"{costs_sentence(weighed.spared, most)}; --guard-loss allows more"
+    )
+    if (found := weighed.where_chosen) is None:  # a report of before these were kept
+        return said
+    figures = (found.mixed, found.planned, found.backbone)
     mixed, planned, backbone = (f"{100 * figure:.1f}" for figure in figures)
     return (
-        f"{100 * share:.0f} % of the backbone is mixed into the tuned weights: as planned, "
-        f"{costs_sentence(weighed.spared, most)}; --guard-loss allows more. On the {chosen_by} they have "
-        f"{mixed} with it, {planned} as planned, the backbone {backbone}"
+        f"{said}. On the {chosen_by} they have {mixed} with it, {planned} as planned, the backbone {backbone}"
     )
 
 
@@ -391,13 +404,12 @@ def agreement_sentence(losses: Sequence[Loss]) -> str:
 
 def as_details(weighed: Weighed, most: float) -> dict[str, Any]:
     """Return what the report keeps of guards."""
-    found = asdict(weighed)
-    told = found if weighed.spared else {kind: found[kind] for kind in ("losses", "spared")}
-    return {"most": most, **told}
+    found = {name: value for name, value in asdict(weighed).items() if value is not None}
+    return {"most": most, **found}
 
 
 def from_details(found: Mapping[str, Any]) -> Weighed:
     """Return what `as_details` kept; no losses of an empty mapping."""
     losses, spared = ([Loss(**loss) for loss in found.get(kind, ())] for kind in ("losses", "spared"))
-    figures = [float(found.get(figure, 0.0)) for figure in ("planned", "mixed", "backbone")]
-    return Weighed(losses, spared, *figures)
+    figures = found.get("where_chosen")
+    return Weighed(losses, spared, None if figures is None else WhereChosen(**figures))

@@ -110,13 +110,10 @@ def world(
     moved = [0.0, *((e / evaluations) * (1 - share) for e in range(evaluations, 0, -1) for share in shares)]
     at, of = np.array(moved), np.array([0, *np.repeat(range(1, evaluations + 1), len(shares))])
     alike = (1 - _OWN) * (1 - _UNLIKE * np.abs(at[:, None] - at)) + _OWN * (of[:, None] == of)
-    noise = np.linalg.cholesky(alike + 1e-9 * np.eye(len(at))) @ normal(
-        generator, len(at), ends, setting.each
-    )
-    gold, true = (
-        normal(generator, 1, ends, setting.each)[0],
-        _SPEARMAN + gain * (at > 0 if setting.flat else at),
-    )
+    own = normal(generator, len(at), ends, setting.each)
+    noise = np.linalg.cholesky(alike + 1e-9 * np.eye(len(at))) @ own
+    gold = normal(generator, 1, ends, setting.each)[0]
+    true = _SPEARMAN + gain * (at > 0 if setting.flat else at)
     similarity = true[:, None] * gold + np.sqrt(1 - true**2)[:, None] * noise
     similarity += _SHIFT * at[:, None] * generator.standard_normal(5)[np.arange(len(ends)) % 5]
     rungs = [0] + [3 if share else 1 + (e > 0) for e in range(evaluations) for share in shares]
@@ -187,6 +184,7 @@ def simulate(worlds: int, gains: Sequence[float], sizes: Sequence[int], setting:
     kinds = {"checkpoints": (12, (0.0,)), "with merging": (6, (0.0, 0.2, 0.4, 0.6, 0.8))}
     for (name, (evaluations, shares)), pairs, gain in product(kinds.items(), sizes, gains):
         unit, taken, replaced, held = f"{name}, {pairs} pairs, true gain {gain:+.2f}", [], 0, 0
+        null = not gain and not setting.judged  # the truth that an interval is to hold is known
         for number in range(worlds):
             seeds = [number, pairs, round(1000 + 1000 * gain), evaluations]
             generator = np.random.default_rng(seeds)
@@ -194,7 +192,7 @@ def simulate(worlds: int, gains: Sequence[float], sizes: Sequence[int], setting:
             made = world(generator, ends, evaluations, shares, gain, setting)
             chosen = [choice(*made[:3], ends, setting, generator) for choice in RULES.values()]
             replaced += chosen[0] > 1
-            if not gain and not setting.judged:
+            if null:
                 held += covers(pair_set(made[0], ends, setting), *made[1][:2])
             taken.append([made[3][one] - _SPEARMAN if one else np.nan for one in chosen])
         adopted = (~np.isnan(taken)).mean(axis=0).tolist()
@@ -205,10 +203,10 @@ def simulate(worlds: int, gains: Sequence[float], sizes: Sequence[int], setting:
             "adopted": adopted,
             "gain": worth,
             "replaced": plan,
-            "covered": held / worlds,
+            "covered": held / worlds if null else None,
         }
         also = f", other weights than the planned ones {plan:.2f}" if setting.flat else ""
-        also += f", coverage of the planned end's interval {held / worlds:.2f}" if held else ""
+        also += f", coverage of the planned end's interval {held / worlds:.2f}" if null else ""
         print(f"{unit}: adopted {adopted[0]:.2f}, by the maximum {adopted[1]:.2f}{also}", flush=True)
     return found
 

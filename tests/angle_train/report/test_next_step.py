@@ -100,8 +100,9 @@ def test_what_the_tuned_weights_would_lose_is_said_where_the_backbone_stays_too(
 def diluted(mixed, **more):
     """Details of a run that gained 10 on the dev pairs, until guards asked for 80 % of the backbone."""
     loss = Loss("labelled", "news", 900, before=0.8, after=0.6, loss=0.2, low=0.15, high=0.25)
-    guards = {"most": 1.0, "losses": [], "spared": [asdict(loss)], "planned": 0.7, "mixed": mixed}
-    return {"guards": guards | {"backbone": 0.6} | more, "merge": {"share": 0.8}}
+    figures = {"planned": 0.7, "mixed": mixed, "backbone": 0.6} | more
+    guards = {"most": 1.0, "losses": [], "spared": [asdict(loss)], "where_chosen": figures}
+    return {"guards": guards, "merge": {"share": 0.8}}
 
 
 @pytest.mark.parametrize("tested", [[(0.01, -0.02, 0.04)], [WORSE], [PROMISING]])
@@ -113,6 +114,15 @@ def test_where_guards_took_the_gain_they_are_what_to_decide_on(tested):
     )
     assert said.spared.endswith("On the dev pairs they have 62.0 with it, 70.0 as planned, the backbone 60.0")
     assert said.lines[1:3] == [said.spared, said.next]
+    assert "too few grades" not in said.headline  # one thing to do, not two
+
+
+def test_a_report_of_before_the_dev_figures_were_kept_is_told_without_them():
+    details = diluted(0.62)
+    del details["guards"]["where_chosen"]
+    said = kept(PROMISING, **details)
+    assert said.spared.endswith("news by 20.0 [15.0, 25.0]; --guard-loss allows more")
+    assert said.next.startswith("Next: grade about 610 more")
 
 
 def test_what_guards_left_the_gain_of_is_judged_as_all_else():
