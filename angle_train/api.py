@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from angle_data.calling.defaults import PROJECT_FILE
 from angle_data.calling.notebook import check_names
 from angle_data.calling.options import path_of
-from angle_data.calling.rows import sources
+from angle_data.calling.rows import errors_naming_rows, sources
 from angle_data.errors import InputError
 from angle_train.data.forms import with_names
 from angle_train.given import (
@@ -243,12 +243,13 @@ def fit(
     with first_process_logs():
         warn_of_nothing_kept(overrides, recipe, given["keep"])
     asked = FitOptions(**files, backbone=backbone, out=out, recipe=recipe, teacher=teacher, **chosen)
-    loaded = None if teacher else load_data(asked, reason)  # a teacher scores pairs, which takes torch
-    with first_process_logs():
-        log.info("loading torch")
-    from angle_train.run import fit as run
+    with errors_naming_rows(out / HIDDEN, train="data"):
+        loaded = None if teacher else load_data(asked, reason)  # a teacher scores pairs, which takes torch
+        with first_process_logs():
+            log.info("loading torch")
+        from angle_train.run import fit as run
 
-    fitted = Fitted(out, *run(asked, reason, loaded), options.get("device"))
+        fitted = Fitted(out, *run(asked, reason, loaded), options.get("device"))
     if push_to_hub is not None:
         from angle_train.report.hub import push
 
@@ -401,9 +402,10 @@ def _measured(given: dict[str, Any], pairs: Any, folder: Path, begun: float) -> 
     refuse_empty("pairs", pairs)
     given["pairs"] = sources(pairs, folder, "pairs")
     given["judged"] = one_judged(given["judged"], folder)
-    tasks = _tasks(given)
-    source = Source(given["data_dir"])
-    found = measure(given["model"], tasks, source, base, given["device"], role_prompts(given))
+    with errors_naming_rows(folder):
+        tasks = _tasks(given)
+        source = Source(given["data_dir"])
+        found = measure(given["model"], tasks, source, base, given["device"], role_prompts(given))
     found = replace(found, models={n: p for n, p in found.models.items() if folder not in Path(p).parents})
     if given["report"]:
         given |= {"task": list(tasks)} if given["task"] else {}

@@ -22,7 +22,7 @@ from torch import nn
 from transformers import TrainerCallback
 
 from angle_data.calling.options import is_path
-from angle_data.calling.rows import sources
+from angle_data.calling.rows import errors_naming_rows, sources
 from angle_data.errors import InputError
 from angle_data.jsonl import dumps, loads, write_json
 from angle_data.locking import hold
@@ -125,7 +125,8 @@ def train_in_memory(asked: TrainCall) -> TrainedModel:
     device = asked.keywords.get("device")
     overwrite = asked.keywords.get("overwrite", False)
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        job = _job(asked, Path(folder))
+        with errors_naming_rows(Path(folder), train="pairs"):
+            job = _job(asked, Path(folder))
         callbacks = _checked_objects(asked)
         if asked.out is None:
             model = _load(asked.model, job.recipe, device)

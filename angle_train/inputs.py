@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import logging
 import re
-from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
+from angle_data.calling.options import check_named_once
 from angle_data.errors import InputError
 from angle_train.data.guards import load_guards, own_texts
 from angle_train.data.judged import FEWEST_TO_CHOOSE, ONE_SET, halves, holds_any, load_judged, match_judged
@@ -89,10 +90,7 @@ def check_given_once(options: FitOptions) -> None:
     Training pairs may be given twice, which makes them weigh more.
     """
     for name in _MEASURED:
-        for spec, count in Counter(getattr(options, name) or ()).items():
-            if count > 1:
-                flag = name.replace("_", "-")
-                raise InputError(f"--{flag} {spec} is given {count} times; give it once")
+        check_named_once(map(Path, getattr(options, name) or ()), f"--{name.replace('_', '-')} ")
 
 
 def with_judged(data: RunData, spec: str, *, dev_by_people: bool) -> RunData:

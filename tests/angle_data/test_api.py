@@ -231,3 +231,8 @@ def test_lists_of_texts_in_a_data_frame_are_kept_as_lists(tmp_path):
     frame = pandas.DataFrame({"query": ["a"], "pos": [np.array(["b", "c"], object)], "n": [np.float64(2)]})
     [path] = sources(frame, tmp_path, "data")
     assert [row for _, row in read_table(Path(path))] == [{"query": "a", "pos": ["b", "c"], "n": 2.0}]
+
+
+def test_an_error_about_rows_in_memory_names_the_row_and_no_file(tmp_path):
+    with pytest.raises(InputError, match=r"^texts, row 2: .*'text'"):
+        label(["one", {"txt": "two"}], model="m", base_url="http://localhost:1", out=tmp_path / "run")

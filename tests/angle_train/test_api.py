@@ -123,7 +123,8 @@ def test_texts_of_the_user_are_escaped(tiny_model_dir, rows, tmp_path):
             r"dev: item 2 is \('a',\); give \(text, text, score",
         ),
         ({"dev": "no-such.csv"}, InputError, "no-such.csv does not exist"),
-        ({"dev": [{"text1": "a"}, {"text1": "b"}]}, InputError, "no text columns"),
+        ({"dev": [{"text1": "a"}, {"text1": "b"}]}, InputError, "^dev: no text columns"),
+        ({"data": [{"text1": "a", "text2": "b", "score": "x"}]}, InputError, "^data, row 1: score must be"),
         ({"dev": 3}, InputError, "dev: got 3"),
         ({"data": None}, InputError, "nothing to train on"),
         ({"device": "abacus"}, InputError, "--device abacus"),
@@ -152,6 +153,12 @@ def test_what_cannot_be_fitted_leaves_nothing_but_rows(options, kind, said, tiny
 def test_what_cannot_be_measured_is_named(options, kind, said, tiny_model_dir, rows):
     with pytest.raises(kind, match=said):
         evaluate(tiny_model_dir, pairs=rows[:30], **options)
+
+
+@pytest.mark.parametrize("function", [evaluate, train])
+def test_a_row_that_cannot_be_used_is_named_as_it_was_given(function, tiny_model_dir, rows):
+    with pytest.raises(InputError, match=r"^pairs, row 31: score must be a number"):
+        function(tiny_model_dir, pairs=[*rows[:30], {"text1": "a", "text2": "b", "score": "x"}])
 
 
 def test_lists_without_pairs_are_refused_by_name(tiny_model_dir, rows, tmp_path):

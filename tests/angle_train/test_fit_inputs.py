@@ -1,6 +1,8 @@
 """What goes into a run: scales, splits, leaks, the backbone's content, broken models, and full disks."""
 
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from full_disk import files_of_at_most, models_of_at_most
@@ -55,9 +57,10 @@ def test_a_folder_in_use_is_said_before_anything_is_loaded(config):
 
 @pytest.mark.parametrize("option", ["human", "dev", "guard", "test_search"])
 def test_a_file_that_is_given_twice_to_one_option_is_refused_before_it_is_read(config, option):
-    wanted = f"--{option.replace('_', '-')} twice.csv is given 2 times; give it once"
-    with pytest.raises(InputError, match=f"^{wanted}$"):
-        fit(replace(config, **{option: ["twice.csv", "once.csv", "twice.csv"]}))
+    again = str(Path("twice.csv").resolve())
+    wanted = f"--{option.replace('_', '-')} {again} is given twice; name each once"
+    with pytest.raises(InputError, match=f"^{re.escape(wanted)}$"):
+        fit(replace(config, **{option: ["twice.csv", "once.csv", again]}))
 
 
 FULL = r"cannot be written \(.+\); free space or give another --out"
