@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 from angle_data.calling.as_html import SHOWN_ROWS, table_html
 from angle_data.calling.notebook import beside_loop, check_names
 from angle_data.calling.options import Config, make, path_of, with_defaults
-from angle_data.calling.rows import IN_MEMORY, errors_naming_rows, sources
+from angle_data.calling.row_errors import errors_naming_rows
+from angle_data.calling.rows import IN_MEMORY, sources
 from angle_data.errors import InputError
 from angle_data.jsonl import read_jsonl
 from angle_data.labelling.config import LabelConfig, ScoreConfig

@@ -22,12 +22,14 @@ from typing import TYPE_CHECKING, Any, Unpack
 from angle_data.calling.defaults import PROJECT_FILE
 from angle_data.calling.notebook import check_names
 from angle_data.calling.options import path_of
-from angle_data.calling.rows import errors_naming_rows, sources
+from angle_data.calling.row_errors import errors_naming_rows
+from angle_data.calling.rows import sources
 from angle_data.errors import InputError
 from angle_train.data.forms import with_names
 from angle_train.given import (
     check_inputs,
     checked_backbone,
+    files_of,
     given_pairs,
     one_judged,
     paths_of_models,
@@ -229,11 +231,7 @@ def fit(
         from angle_train.report.hub import check_repository
 
         check_repository(push_to_hub)
-    files: dict[str, Any] = {
-        name: sources(value, out / HIDDEN, "train" if name == "data" else name)
-        for name, value in given.items()
-    }
-    files["judged"] = one_judged(options.pop("judged", None), out / HIDDEN)
+    files = files_of(given, options.pop("judged", None), out / HIDDEN)
     from angle_train.inputs import load_data
     from angle_train.training.purpose import choose_recipe
 

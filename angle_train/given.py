@@ -178,6 +178,14 @@ def check_inputs(
         (check_vectors if is_vectors(embedder) else check_model)(embedder)
 
 
+def files_of(given: Mapping[str, Any], judged: Any, folder: Path) -> dict[str, Any]:
+    """Return the files of what `given_pairs` found and of `judged`; rows are written to `folder`."""
+    files: dict[str, Any] = {
+        name: sources(value, folder, "train" if name == "data" else name) for name, value in given.items()
+    }
+    return files | {"judged": one_judged(judged, folder)}
+
+
 def one_judged(value: Any, folder: Path) -> str | None:
     """Return where the pairs are that a language model graded, rows in memory in a file of `folder`."""
     refuse_empty("judged", value)

@@ -22,7 +22,8 @@ from torch import nn
 from transformers import TrainerCallback
 
 from angle_data.calling.options import is_path
-from angle_data.calling.rows import errors_naming_rows, sources
+from angle_data.calling.row_errors import errors_naming_rows
+from angle_data.calling.rows import sources
 from angle_data.errors import InputError
 from angle_data.jsonl import dumps, loads, write_json
 from angle_data.locking import hold

@@ -13,5 +13,6 @@ In reading order:
 - `interrupts`: what Ctrl-C, SIGTERM and SIGHUP do
 - `notebook`: a command as a function, beside a running event loop
 - `rows`: rows in memory as the files that a command reads
+- `row_errors`: errors about these rows, in the words of whoever gave them
 - `as_html`: rows as a small table for notebooks
 """

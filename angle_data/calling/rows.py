@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -39,26 +37,6 @@ def sources(value: Any, folder: Path, name: str, text_field: str | None = None) 
     if not path.exists():
         write_text(path, "".join(lines))
     return [str(path)]
-
-
-@contextmanager
-def errors_naming_rows(folder: Path, **given_as: str) -> Iterator[None]:
-    """Let errors say `data, row 3`, where they name a line of a file that `sources` wrote into `folder`.
-
-    Who gave rows in memory has never seen that file. `given_as` has what callers call what readers call
-    otherwise: `train="data"`.
-    """
-    try:
-        yield
-    except InputError as error:
-        file = re.escape(f"{folder}{os.sep}") + r"[0-9a-f]{16}[\\/](\w+)\.jsonl(?::(\d+))?"
-
-        def as_given(found: re.Match[str]) -> str:
-            name = given_as.get(found[1], found[1])
-            return f"{name}, row {found[2]}" if found[2] else name
-
-        error.args = (re.sub(file, as_given, str(error)),)
-        raise
 
 
 def _rows(value: Any, name: str, text_field: str | None) -> Iterator[dict[str, Any]]:
