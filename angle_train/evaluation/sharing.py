@@ -5,14 +5,16 @@ pairs together: a group is all that there is then. So single pairs are drawn, an
 what sharing adds to the variance. With p_i for how much pair i moves the figure, that is the sum of p_i p_j
 over all pairs i and j that share something, beside the sum of p_i² over single pairs.
 
-Of few sources that sum has few terms, so it is itself uncertain, and too small more often than too large. So
-intervals are those of Student's t with as many degrees of freedom as there are sources, less one. Sources of
-unlike size count as d = (Σ v)² / Σ v², v being what each adds to the variance (`_OF_SOURCE`).
+Of few sources that sum has few terms, so it is itself uncertain, and too small more often than large: the
+mean of the pairs is taken off first, and with it a part of what is of each source. So intervals are those of
+Student's t with as many degrees of freedom as there are sources, less one. Sources of unlike size count as
+d = (Σ n)² / Σ n², n being the pairs of a source.
 
 Source: Aronow, Samii and Assenova 2015, Cluster-Robust Variance Estimation for Dyadic Data
 (https://doi.org/10.1093/pan/mpv018); of more than two things that pairs can share: Cameron, Gelbach and
-Miller 2011, Robust Inference with Multiway Clustering (https://doi.org/10.1198/jbes.2010.07136); degrees of
-freedom: Satterthwaite 1946, An Approximate Distribution of Estimates of Variance Components
+Miller 2011, Robust Inference with Multiway Clustering (https://doi.org/10.1198/jbes.2010.07136); an effective
+number of clusters: Carter, Schnepel and Steigerwald 2017 (https://doi.org/10.1162/REST_a_00639); of several
+sets: Satterthwaite 1946, An Approximate Distribution of Estimates of Variance Components
 (https://doi.org/10.2307/3002019). How often the intervals hold: benchmarks/log/few-sources-widened.md.
 """
 
@@ -24,14 +26,14 @@ from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 from scipy.stats import norm, t
 
 from angle_data.text import normalise
 from angle_train.data.pairs import PairSet
 from angle_train.evaluation.statistics import Array, Drawn
 
-_OF_SOURCE = 0.25
-"""The part of what moves a pair that is taken to be of its source, for the degrees of freedom alone."""
 _FEWEST = 2.0  # degrees of freedom and one: of one source, or one text that all pairs have, nothing is known
 _END = 0.975  # of a 95 % interval
 
@@ -43,6 +45,7 @@ class Sharing:
         things = [found for pairs in sets for found in _things(pairs)]
         self._set = np.repeat(np.arange(len(sets)), [len(pairs) for pairs in sets])
         self._groups = _groups_of(things)
+        self._parts = _parts_of(self._set, self._groups)
         # Of two pairs that share two things, each thing counts them, and both together take one off.
         self._signed: list[tuple[int, NDArray[np.int64]]] = []
         for size in range(1, max(map(len, things), default=0) + 1):
@@ -76,16 +79,19 @@ class Sharing:
     def sources(self, figure: Drawn) -> float:
         """Return d, see above: as many sources of one size would tell the variance as surely.
 
-        Of several sets a pair counts by how much the pairs of its set move the figure.
+        Of several sets a pair counts by how much the pairs of its set move the figure. Sets without a common
+        source each lose their own mean, so their d are combined as Satterthwaite does.
         """
         squares = np.bincount(self._set, figure.pull**2) / np.maximum(np.bincount(self._set), 1)
-        weight = squares[self._set]
+        weight = np.sqrt(squares)[self._set]
         if not weight.any():  # of very few pairs, none may move a rank correlation by itself
             weight = np.ones(len(weight))
         rows, numbers = self._groups
-        own, together = np.bincount(numbers, weight[rows]), np.bincount(numbers, np.sqrt(weight[rows])) ** 2
-        variance = own + _OF_SOURCE * (together - own)
-        return float(variance.sum() ** 2 / (variance**2).sum())
+        size = np.bincount(numbers, weight[rows])
+        total, variance = (np.bincount(self._parts, part) for part in (size, size**2))
+        moving = total > 0
+        shares = variance[moving] / variance.sum()
+        return float(1 / (shares**2 * variance[moving] / total[moving] ** 2).sum())
 
     def deviation(self, figure: Drawn) -> float:
         """Return the standard error of a figure, widened."""
@@ -104,17 +110,34 @@ class Sharing:
 def _groups_of(things: Sequence[Sequence[str]]) -> NDArray[np.int64]:
     """Return the rows that share a thing, and the number of each such group (2, M); all others are alone.
 
-    Things that the same rows have, as a source and its text, are one.
+    A thing all of whose rows have another one, as a text that occurs in one source alone, is part of that.
     """
     members = dict[str, list[int]]()
     for row, found in enumerate(things):
         for thing in found:
             members.setdefault(thing, []).append(row)
-    shared = dict.fromkeys(tuple(rows) for rows in members.values() if len(rows) > 1)
+
+    def part_of_another(rows: Sequence[int]) -> bool:
+        common = set(things[rows[0]]).intersection(*(things[row] for row in rows))
+        return any(len(members[other]) > len(rows) for other in common)
+
+    several = (rows for rows in members.values() if len(rows) > 1)
+    shared = dict.fromkeys(tuple(rows) for rows in several if not part_of_another(rows))
     alone = sorted({*range(len(things))}.difference(*shared))
     groups = [*shared, *((row,) for row in alone)]
     of = [(row, number) for number, rows in enumerate(groups) for row in rows]
     return np.array(of, np.int64).reshape(-1, 2).T
+
+
+def _parts_of(of_set: NDArray[np.int64], groups: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return for each group the number of what it is connected with by sets: sets that share one are one."""
+    rows, numbers = groups
+    sets, count = int(of_set.max(initial=-1)) + 1, int(numbers.max(initial=-1)) + 1
+    if not count:
+        return np.empty(0, np.int64)
+    edges = coo_array((np.ones(len(rows)), (of_set[rows], sets + numbers)), shape=(sets + count,) * 2)
+    _, part = connected_components(edges, directed=False)
+    return np.asarray(part[sets:], dtype=np.int64)
 
 
 def _of_few(sources: float) -> float:

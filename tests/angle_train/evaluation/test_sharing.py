@@ -43,8 +43,8 @@ def student(sources):
 
 def sources_of(sizes):
     """As many sources of one size, of sources of these sizes."""
-    variance = np.array([n + n * (n - 1) / 4 for n in sizes])
-    return variance.sum() ** 2 / (variance**2).sum()
+    counts = np.array([*sizes])
+    return counts.sum() ** 2 / (counts**2).sum()
 
 
 @pytest.mark.parametrize("texts", [8, 25])
@@ -131,6 +131,30 @@ def test_sources_of_unlike_size_count_as_fewer(hubs, sizes):
     assert Sharing([pair_set(texts)]).widening(ALIKE) == pytest.approx(student(expected), rel=0.05)
     named = pair_set(texts, source_ids=[f"of {hub}" for hub in hubs])
     assert Sharing([named]).sources(ALIKE) == pytest.approx(expected)  # a source and its text are one
+
+
+def test_a_text_that_a_tenth_of_the_pairs_have_leaves_the_others_as_sure_as_they_are():
+    pairs = [("how?" if n < 100 else f"q {n}", f"a {n}") for n in range(1_000)]
+    values = np.random.default_rng(0).normal(size=1_000)
+    values[:100] -= values[:100].mean()  # they have nothing else in common
+    assert Sharing([pair_set(pairs)]).widening(figure_of(values)) == pytest.approx(1.0, abs=0.03)
+
+
+def test_a_text_of_one_source_alone_is_part_of_it():
+    texts = [(f"q {n // 2}", f"a {n}") for n in range(50)]  # each in two pairs of its source
+    named = Sharing([pair_set(texts, source_ids=[f"{n // 10}" for n in range(50)])])
+    assert named.sources(figure_of(np.tile([1.0, -1.0], 25))) == pytest.approx(5)
+    across = Sharing([pair_set(texts, source_ids=[f"{n % 5}" for n in range(50)])])
+    assert across.sources(figure_of(np.tile([1.0, -1.0], 25))) > 5  # none is in one source alone
+
+
+def test_sets_of_the_same_sources_are_no_more_sources():
+    texts = [(f"q {n % 5}", f"a {n}") for n in range(40)]
+    other = [(f"q {n % 5}", f"b {n}") for n in range(40)]
+    figure = Drawn(0.0, np.array([-1.0, 1.0]), np.tile([1.0, -1.0], 40))
+    assert Sharing([pair_set(texts), pair_set(other)]).sources(figure) == pytest.approx(5)
+    apart = [(f"x {n % 5}", f"b {n}") for n in range(40)]
+    assert Sharing([pair_set(texts), pair_set(apart)]).sources(figure) == pytest.approx(10)
 
 
 def test_of_one_text_that_all_pairs_have_next_to_nothing_is_known():
