@@ -21,6 +21,7 @@ sets: Satterthwaite 1946, An Approximate Distribution of Estimates of Variance C
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
@@ -35,6 +36,7 @@ from angle_train.data.pairs import PairSet
 from angle_train.evaluation.statistics import Array, Drawn
 
 _FEWEST = 2.0  # degrees of freedom and one: of one source, or one text that all pairs have, nothing is known
+_SOURCE = "\0"  # before a source, which no text begins with
 _END = 0.975  # of a 95 % interval
 
 
@@ -74,13 +76,14 @@ class Sharing:
         for sign, (rows, numbers) in self._signed:
             moved = pull[rows]
             added += sign * float((np.bincount(numbers, moved) ** 2).sum() - (moved**2).sum())
-        return math.sqrt(max(1.0, 1.0 + added / variance)) * _of_few(self.sources(figure))
+        return math.sqrt(max(1.0, 1.0 + added / variance)) * self.of_few(figure)
 
-    def sources(self, figure: Drawn) -> float:
-        """Return d, see above: as many sources of one size would tell the variance as surely.
+    def of_few(self, figure: Drawn) -> float:
+        """Return how many times wider an interval is whose variance rests on as many sources as there are.
 
         Of several sets a pair counts by how much the pairs of its set move the figure. Sets without a common
-        source each lose their own mean, so their d are combined as Satterthwaite does.
+        source each lose their own mean, so their degrees of freedom are combined as Satterthwaite does, as if
+        the pairs of a source were alike.
         """
         squares = np.bincount(self._set, figure.pull**2) / np.maximum(np.bincount(self._set), 1)
         weight = np.sqrt(squares)[self._set]
@@ -89,9 +92,12 @@ class Sharing:
         rows, numbers = self._groups
         size = np.bincount(numbers, weight[rows])
         total, variance = (np.bincount(self._parts, part) for part in (size, size**2))
-        moving = total > 0
-        shares = variance[moving] / variance.sum()
-        return float(1 / (shares**2 * variance[moving] / total[moving] ** 2).sum())
+        total, variance = total[total > 0], variance[total > 0]
+        count = np.maximum(total**2 / variance, _FEWEST)
+        shares = variance / variance.sum()
+        freedom = 1 / (shares**2 / (count - 1)).sum()
+        lost = math.sqrt(float((shares * count / (count - 1)).sum()))
+        return float(t.ppf(_END, freedom) / norm.ppf(_END)) * lost
 
     def deviation(self, figure: Drawn) -> float:
         """Return the standard error of a figure, widened."""
@@ -110,19 +116,20 @@ class Sharing:
 def _groups_of(things: Sequence[Sequence[str]]) -> NDArray[np.int64]:
     """Return the rows that share a thing, and the number of each such group (2, M); all others are alone.
 
-    A thing all of whose rows have another one, as a text that occurs in one source alone, is part of that.
+    A thing is part of one that most of its pairs have, too, if that has more pairs: a text of its source.
     """
     members = dict[str, list[int]]()
     for row, found in enumerate(things):
         for thing in found:
             members.setdefault(thing, []).append(row)
+    ranks = {thing: (len(rows), thing.startswith(_SOURCE)) for thing, rows in members.items()}
 
-    def part_of_another(rows: Sequence[int]) -> bool:
-        common = set(things[rows[0]]).intersection(*(things[row] for row in rows))
-        return any(len(members[other]) > len(rows) for other in common)
+    def part_of_another(thing: str, rows: Sequence[int]) -> bool:
+        beside = Counter(other for row in rows for other in things[row])
+        return any(2 * n > len(rows) and ranks[other] > ranks[thing] for other, n in beside.items())
 
-    several = (rows for rows in members.values() if len(rows) > 1)
-    shared = dict.fromkeys(tuple(rows) for rows in several if not part_of_another(rows))
+    several = ((thing, rows) for thing, rows in members.items() if len(rows) > 1)
+    shared = dict.fromkeys(tuple(rows) for thing, rows in several if not part_of_another(thing, rows))
     alone = sorted({*range(len(things))}.difference(*shared))
     groups = [*shared, *((row,) for row in alone)]
     of = [(row, number) for number, rows in enumerate(groups) for row in rows]
@@ -140,15 +147,9 @@ def _parts_of(of_set: NDArray[np.int64], groups: NDArray[np.int64]) -> NDArray[n
     return np.asarray(part[sets:], dtype=np.int64)
 
 
-def _of_few(sources: float) -> float:
-    """Return how many times wider an interval is whose variance rests on so many sources."""
-    count = max(sources, _FEWEST)
-    return float(t.ppf(_END, count - 1) / norm.ppf(_END)) * math.sqrt(count / (count - 1))
-
-
 def _things(pairs: PairSet) -> Iterator[list[str]]:
     """Yield for each pair what others can share: its texts and, where the data says it, its source."""
-    sources = [f"\0{source}" for source in pairs.source_ids or ()] or [""] * len(pairs)
+    sources = [f"{_SOURCE}{source}" for source in pairs.source_ids or ()] or [""] * len(pairs)
     for first, second, source in zip(pairs.text1, pairs.text2, sources, strict=True):
         yield sorted({normalise(first), normalise(second), *([source] if source else [])})
 

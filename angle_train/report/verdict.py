@@ -221,8 +221,7 @@ class _Facts:
     def diluted(self) -> bool:
         """Whether the backbone stays, and guards had taken more than half of the gain."""
         found = self.weighed.where_chosen
-        stays = self.kept == BACKBONE and not self.same and not self.learned
-        return stays and not self.choice.get("refused") and found is not None and found.halved
+        return self.kept == BACKBONE and not self.learned and found is not None and bool(found.left)
 
     @property
     def harmed(self) -> bool:
@@ -322,14 +321,17 @@ class _Facts:
 
     def spared(self) -> str:
         """Return why the tuned weights have more of the backbone than planned; empty where they do not."""
-        return "" if self.same else spared_sentence(self.weighed, self.most, self.share, self.choosers)
+        # Pairs that a language model graded chose, too, but have none of the figures that are told.
+        chosen_by = f"dev {self.chosen_on}"
+        return "" if self.same else spared_sentence(self.weighed, self.most, self.share, chosen_by)
 
     def next(self) -> str:
         """Return what to do next; nothing where the tuned model is to be used, or the advice says it."""
         if self.choice.get("refused"):
             return ""
-        if self.diluted:
-            left = f"with {100 * self.share:.0f} % of the backbone less than half of the gain is left"
+        found = self.weighed.where_chosen
+        if self.diluted and found is not None:
+            left = f"with {100 * self.share:.0f} % of the backbone {found.left} of the gain is left"
             return (
                 f"Next: decide what may get worse, for {left}: --guard-loss allows more; fewer epochs or a "
                 "lower learning_rate may cost less elsewhere"

@@ -50,6 +50,7 @@ SPENT = 0.4
 """Of what a blind change costs, the share that it cost labelled pairs in trainings that lost something: 0.04
 to 0.53, the median 0.34; of what it would cost general text the median is 0.48
 (benchmarks/log/shares-of-guards.md)."""
+_TO_SPEAK_OF = 0.01  # a point of Spearman x 100
 SHARES = tuple(round(0.1 * tenth, 1) for tenth in range(1, 10))
 """Shares of the backbone that are tried where the weights as planned lose too much."""
 
@@ -208,10 +209,15 @@ class WhereChosen:
     backbone: float
 
     @property
-    def halved(self) -> bool:
-        """Whether more than half of what the weights had gained is gone."""
-        gained = self.planned - self.backbone
-        return gained > 0 and self.mixed - self.backbone < gained / 2
+    def left(self) -> str:
+        """What is left of the gain as planned, where that is less than half; empty where it is more.
+
+        A gain of less than a point is none to speak of.
+        """
+        gained, kept = self.planned - self.backbone, self.mixed - self.backbone
+        if gained < _TO_SPEAK_OF or kept >= gained / 2:
+            return ""
+        return "less than half" if kept > 0 else "nothing"
 
 
 @dataclass(frozen=True, slots=True)
@@ -367,7 +373,7 @@ def spared_sentence(weighed: Weighed, most: float, share: float, chosen_by: str)
         weighed: What the weights lose.
         most: Points that a guard may lose.
         share: Of the backbone, as mixed in.
-        chosen_by: What chose the weights, such as `dev pairs`.
+        chosen_by: What chose the weights and has the figures told, such as `dev pairs`.
     """
     if not weighed.spared:
         return ""
@@ -380,7 +386,8 @@ def spared_sentence(weighed: Weighed, most: float, share: float, chosen_by: str)
     figures = (found.mixed, found.planned, found.backbone)
     mixed, planned, backbone = (f"{100 * figure:.1f}" for figure in figures)
     return (
-        f"{said}. On the {chosen_by} they have {mixed} with it, {planned} as planned, the backbone {backbone}"
+        f"{said}. On the {chosen_by} the tuned weights have {mixed} with this share, {planned} as planned; "
+        f"the backbone has {backbone}"
     )
 
 

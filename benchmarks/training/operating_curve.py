@@ -228,6 +228,8 @@ def main() -> None:
     parser.add_argument("--hubs", type=int, default=0, help="texts of which each pair has one")
     parser.add_argument("--flat", action="store_true", help="all tuned weights are equally good")
     asked = parser.parse_args()
+    if (asked.each > 1) + bool(asked.texts) + bool(asked.hubs) > 1:
+        parser.error("give one of --each, --texts and --hubs: pairs share one kind of thing here")
     setting = Setting(
         asked.each,
         asked.judged,

@@ -55,7 +55,7 @@ def test_a_folder_in_use_is_said_before_anything_is_loaded(config):
         fit(run)
 
 
-@pytest.mark.parametrize("option", ["human", "dev", "guard", "test_search"])
+@pytest.mark.parametrize("option", ["human", "dev", "test", "dev_search", "test_search", "guard"])
 def test_a_file_that_is_given_twice_to_one_option_is_refused_before_it_is_read(config, option):
     again = str(Path("twice.csv").resolve())
     wanted = f"--{option.replace('_', '-')} {again} is given twice; name each once"

@@ -1,7 +1,6 @@
 """Intervals of pairs that share texts: as wide as they must be, and unchanged where nothing is shared."""
 
 from collections import Counter
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -126,11 +125,11 @@ ALIKE = figure_of(np.tile([1.0, -1.0], 100))
 )
 def test_sources_of_unlike_size_count_as_fewer(hubs, sizes):
     texts = [(f"q {hub}", f"a {n}") for n, hub in enumerate(hubs)]
-    expected = sources_of(sizes)
-    assert Sharing([pair_set(texts)]).sources(ALIKE) == pytest.approx(expected)
-    assert Sharing([pair_set(texts)]).widening(ALIKE) == pytest.approx(student(expected), rel=0.05)
+    expected = student(sources_of(sizes))
+    assert Sharing([pair_set(texts)]).of_few(ALIKE) == pytest.approx(expected)
+    assert Sharing([pair_set(texts)]).widening(ALIKE) == pytest.approx(expected, rel=0.05)
     named = pair_set(texts, source_ids=[f"of {hub}" for hub in hubs])
-    assert Sharing([named]).sources(ALIKE) == pytest.approx(expected)  # a source and its text are one
+    assert Sharing([named]).of_few(ALIKE) == pytest.approx(expected)  # a source and its text are one
 
 
 def test_a_text_that_a_tenth_of_the_pairs_have_leaves_the_others_as_sure_as_they_are():
@@ -140,42 +139,70 @@ def test_a_text_that_a_tenth_of_the_pairs_have_leaves_the_others_as_sure_as_they
     assert Sharing([pair_set(pairs)]).widening(figure_of(values)) == pytest.approx(1.0, abs=0.03)
 
 
-def test_a_text_of_one_source_alone_is_part_of_it():
-    texts = [(f"q {n // 2}", f"a {n}") for n in range(50)]  # each in two pairs of its source
-    named = Sharing([pair_set(texts, source_ids=[f"{n // 10}" for n in range(50)])])
-    assert named.sources(figure_of(np.tile([1.0, -1.0], 25))) == pytest.approx(5)
+SIGNS = figure_of(np.tile([1.0, -1.0], 25))
+
+
+@pytest.mark.parametrize("strays", [0, 1, 2, 3])
+def test_a_text_most_of_whose_pairs_are_of_one_source_is_part_of_it(strays):
+    """Each source has ten pairs, eight with its text; so have as many pairs of the next source as stray."""
+    texts = [(f"q {n // 10}", f"a {n}") if n % 10 < 8 else (f"b {n}", f"c {n}") for n in range(50)]
+    for source in range(5):
+        for stray in range(min(strays, 2)):
+            texts[10 * source + 8 + stray] = (f"q {(source + 1) % 5}", f"a {10 * source + 8 + stray}")
+    if strays == 3:
+        texts[7] = ("q 1", "a 7")
+    named = pair_set(texts, source_ids=[f"{n // 10}" for n in range(50)])
+    assert Sharing([named]).of_few(SIGNS) == pytest.approx(student(5), rel=0.05)
+
+
+def test_a_text_of_two_sources_alike_is_a_source_of_its_own():
+    texts = [(f"q {n // 2}", f"a {n}") for n in range(50)]
     across = Sharing([pair_set(texts, source_ids=[f"{n % 5}" for n in range(50)])])
-    assert across.sources(figure_of(np.tile([1.0, -1.0], 25))) > 5  # none is in one source alone
+    assert across.of_few(SIGNS) < student(6)
+
+
+def test_sources_of_one_text_that_all_pairs_have_are_part_of_it():
+    pairs = pair_set([("q", f"a {n}") for n in range(50)], source_ids=[f"{n // 10}" for n in range(50)])
+    assert Sharing([pairs]).of_few(SIGNS) == pytest.approx(student(2))
 
 
 def test_sets_of_the_same_sources_are_no_more_sources():
     texts = [(f"q {n % 5}", f"a {n}") for n in range(40)]
     other = [(f"q {n % 5}", f"b {n}") for n in range(40)]
     figure = Drawn(0.0, np.array([-1.0, 1.0]), np.tile([1.0, -1.0], 40))
-    assert Sharing([pair_set(texts), pair_set(other)]).sources(figure) == pytest.approx(5)
+    assert Sharing([pair_set(texts), pair_set(other)]).of_few(figure) == pytest.approx(student(5))
     apart = [(f"x {n % 5}", f"b {n}") for n in range(40)]
-    assert Sharing([pair_set(texts), pair_set(apart)]).sources(figure) == pytest.approx(10)
+    # Two means are taken off, so eight degrees of freedom are left, and a fifth of either variance is lost.
+    expected = t.ppf(0.975, 8) / 1.959964 * 1.25**0.5
+    assert Sharing([pair_set(texts), pair_set(apart)]).of_few(figure) == pytest.approx(expected)
 
 
 def test_of_one_text_that_all_pairs_have_next_to_nothing_is_known():
     one = Sharing([pair_set([("q", f"a {n}") for n in range(200)])])
-    assert one.sources(ALIKE) == pytest.approx(1.0)
     assert one.widening(ALIKE) == pytest.approx(student(2))
+    ten = [pair_set([(f"q {k}", f"a {k} {n}") for n in range(20)]) for k in range(10)]
+    # The variance of each is a matter of chance, that of their sum is less so.
+    assert student(2) > Sharing(ten).of_few(ALIKE) == pytest.approx(t.ppf(0.975, 10) / 1.959964 * 2**0.5)
 
 
-def test_of_several_sets_a_pair_counts_by_how_much_its_set_moves_the_figure():
+@pytest.mark.parametrize("pull", [0.5, 0.0])
+def test_of_several_sets_a_pair_counts_by_how_much_its_set_moves_the_figure(pull):
     few = pair_set([(f"q {n % 5}", f"a {n}") for n in range(40)])
-    many = pair_set([(f"x {n}", f"y {n}") for n in range(400)])
-    pull = np.append(np.ones(40), np.full(400, 1e-3)) * np.tile([1.0, -1.0], 220)
-    figure = Drawn(0.0, np.array([-1.0, 1.0]), pull)
-    assert Sharing([few, many]).sources(figure) == pytest.approx(5, abs=0.01)
-    assert Sharing([few, many]).sources(replace(figure, pull=np.ones(440))) > 14
+    many = pair_set([(f"x {n % 20}", f"y {n}") for n in range(400)])
+    moved = np.append(np.ones(40), np.full(400, pull)) * np.tile([1.0, -1.0], 220)
+    figure = Drawn(0.0, np.array([-1.0, 1.0]), moved)
+    # Five sources of 8 pairs and 20 of 20, as if those of a source were alike.
+    variances = np.array([5 * 8**2, 20 * (20 * pull) ** 2])
+    shares = variances / variances.sum()
+    freedom = 1 / (shares[0] ** 2 / 4 + shares[1] ** 2 / 19)
+    lost = (shares[0] * 5 / 4 + shares[1] * 20 / 19) ** 0.5
+    expected = t.ppf(0.975, freedom) / 1.959964 * lost
+    assert Sharing([few, many]).of_few(figure) == pytest.approx(expected)
 
 
 def test_where_no_pair_moves_the_figure_by_itself_all_count_alike():
     found = Sharing([pair_set([(f"q {n // 2}", f"a {n}") for n in range(4)])])
     figure = Drawn(0.9, np.array([0.9, 1.0, 0.0]), np.zeros(4))
-    assert found.sources(figure) == pytest.approx(2)
     assert found.widening(figure) == pytest.approx(student(2))
 
 

@@ -120,6 +120,17 @@ def test_a_loss_that_may_be_chance_refuses_nothing():
     assert not guards.refuse([loss])
 
 
+def test_a_text_that_a_tenth_of_a_guards_pairs_have_hides_no_loss():
+    draw = np.random.default_rng(1)
+    texts = [("thanks" if n < 100 else f"a {n}", f"b {n}") for n in range(1_000)]
+    truth = draw.normal(size=1_000)
+    before, after = (truth + noise * draw.normal(size=1_000) for noise in (0.5, 1.3))
+    guards = guards_of([Guard("labelled", replace(pair_set(texts), score=truth))], [before], 1.0)
+    (loss,) = guards.losses([after])
+    assert 0.2 < loss.loss < 0.4
+    assert guards.refuse([loss])  # it was told as [-11, 71]
+
+
 def test_pairs_that_share_texts_say_less_surely_that_a_guard_lost(tmp_path):
     def interval(texts):
         guards = guards_of([Guard("labelled", pair_set(texts, name="shared"))], [rising()], 1.0)
@@ -398,8 +409,8 @@ def test_a_run_says_that_guards_asked_for_more_of_the_backbone_and_what_for(conf
     assert "planned, tuning surely costs more than --guard-loss 60 elsewhere: guard by " in said
     before = next(row.score.value for row in report.results if row.role == "dev" and row.model == BACKBONE)
     planned = next(point["dev"] for point in report.curve if point["step"] == report.best_step)
-    told = f"{100 * saved:.1f} with it, {100 * planned:.1f} as planned, the backbone {100 * before:.1f}"
-    assert said.endswith(f"On the dev pairs they have {told}")
+    told = f"{100 * saved:.1f} with this share, {100 * planned:.1f} as planned; the backbone has"
+    assert said.endswith(f"On the dev pairs the tuned weights have {told} {100 * before:.1f}")
     assert saved < planned
     assert said in json.loads((config.out / "report.json").read_text())["verdict"]
 
