@@ -20,7 +20,15 @@ from angle_train.report.text import results_table
 from angle_train.run import fit
 from angle_train.training.presets import PRESETS, settle
 
-FAST = {"loss": "papers", "epochs": 5, "batch_size": 16, "learning_rate": 1e-3, "evals_per_epoch": 1}
+# The processor would decide on the precision, and programs that tests start see another one than tests do.
+FAST = {
+    "loss": "papers",
+    "epochs": 5,
+    "batch_size": 16,
+    "learning_rate": 1e-3,
+    "evals_per_epoch": 1,
+    "precision": "fp32",
+}
 
 
 @pytest.fixture(scope="module")
