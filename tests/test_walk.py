@@ -19,7 +19,7 @@ WALKS = {
     "llm-label, a text": (("angle_data.labelling.label", "angle_data.annotators.server"), 8_725),
     "gis, a comment": (("angle_data.gis.collect", "angle_data.gis.build.build"), 9_055),
     "ensemble, a candidate": (("angle_data.ensembling.build", "angle_data.ensembling.strategies"), 4_370),
-    "fit, a run": (("angle_train.run",), 15_950),
+    "fit, a run": (("angle_train.run",), 16_020),
 }
 
 

@@ -24,6 +24,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,9 +36,13 @@ from angle_data.text import normalise
 from angle_train.data.pairs import PairSet
 from angle_train.evaluation.statistics import Array, Drawn
 
-_FEWEST = 2.0  # degrees of freedom and one: of one source, or one text that all pairs have, nothing is known
+_FEWEST = 2.0  # of one source, or one text that all pairs have, nothing is known; it is as wide as of two
 _SOURCE = "\0"  # before a source, which no text begins with
 _END = 0.975  # of a 95 % interval
+
+
+_Grouping = tuple[NDArray[np.int64], NDArray[np.int64]]
+"""Rows and the number of the group that each is of (2, M), and the part that each group is of (G,)."""
 
 
 class Sharing:
@@ -46,8 +51,7 @@ class Sharing:
     def __init__(self, sets: Sequence[PairSet]) -> None:
         things = [found for pairs in sets for found in _things(pairs)]
         self._set = np.repeat(np.arange(len(sets)), [len(pairs) for pairs in sets])
-        self._groups = _groups_of(things)
-        self._parts = _parts_of(self._set, self._groups)
+        self._groupings = _groupings(self._set, _groups_of(things))
         # Of two pairs that share two things, each thing counts them, and both together take one off.
         self._signed: list[tuple[int, NDArray[np.int64]]] = []
         for size in range(1, max(map(len, things), default=0) + 1):
@@ -81,23 +85,17 @@ class Sharing:
     def of_few(self, figure: Drawn) -> float:
         """Return how many times wider an interval is whose variance rests on as many sources as there are.
 
-        Of several sets a pair counts by how much the pairs of its set move the figure. Sets without a common
-        source each lose their own mean, so their degrees of freedom are combined as Satterthwaite does, as if
-        the pairs of a source were alike.
+        Of several sets a pair counts by how much the pairs of its set move the figure. Sets that share a
+        source are taken together, and apart: a small one loses a mean of its own, whatever the other has. The
+        wider of both counts.
         """
         squares = np.bincount(self._set, figure.pull**2) / np.maximum(np.bincount(self._set), 1)
         weight = np.sqrt(squares)[self._set]
         if not weight.any():  # of very few pairs, none may move a rank correlation by itself
             weight = np.ones(len(weight))
-        rows, numbers = self._groups
-        size = np.bincount(numbers, weight[rows])
-        total, variance = (np.bincount(self._parts, part) for part in (size, size**2))
-        total, variance = total[total > 0], variance[total > 0]
-        count = np.maximum(total**2 / variance, _FEWEST)
-        shares = variance / variance.sum()
-        freedom = 1 / (shares**2 / (count - 1)).sum()
-        lost = math.sqrt(float((shares * count / (count - 1)).sum()))
-        return float(t.ppf(_END, freedom) / norm.ppf(_END)) * lost
+        return max(
+            _of_few(np.bincount(numbers, weight[rows]), parts) for (rows, numbers), parts in self._groupings
+        )
 
     def deviation(self, figure: Drawn) -> float:
         """Return the standard error of a figure, widened."""
@@ -113,38 +111,77 @@ class Sharing:
         return spread
 
 
+def _of_few(size: NDArray[Any], parts: NDArray[np.int64]) -> float:
+    """Return how many times wider an interval is that rests on sources of these sizes (G,).
+
+    Every part, such as a set, loses its own mean. So degrees of freedom are combined over parts as
+    Satterthwaite does, as if the pairs of a source were alike. A part of a single source tells nothing of its
+    own variance, nor do others: it is as wide as it would be alone, by its share of the variance.
+    """
+    total, variance = (np.bincount(parts, part) for part in (size, size**2))
+    total, variance = total[total > 0], variance[total > 0]
+    shares, count = variance / variance.sum(), total**2 / variance
+    several = count >= _FEWEST
+    known = float(shares[several].sum())
+    squared = (1 - known) * _student(_FEWEST - 1, _FEWEST / (_FEWEST - 1))
+    if known:
+        of, freedom = shares[several] / known, count[several] - 1
+        squared += known * _student(1 / (of**2 / freedom).sum(), float((of * (1 + 1 / freedom)).sum()))
+    return math.sqrt(squared)
+
+
+def _student(freedom: float, lost: float) -> float:
+    """Return how many times larger a squared interval is of so many degrees of freedom.
+
+    `lost` is how many times the variance is what is left of it when means are taken off.
+    """
+    return float(t.ppf(_END, freedom) / norm.ppf(_END)) ** 2 * lost
+
+
 def _groups_of(things: Sequence[Sequence[str]]) -> NDArray[np.int64]:
     """Return the rows that share a thing, and the number of each such group (2, M); all others are alone.
 
-    A thing is part of one that most of its pairs have, too, if that has more pairs: a text of its source.
+    A thing is part of one that most of its pairs have, too, if that has more pairs: a text of its source. Its
+    pairs that nothing else holds together are a group of their own.
     """
     members = dict[str, list[int]]()
     for row, found in enumerate(things):
         for thing in found:
             members.setdefault(thing, []).append(row)
-    ranks = {thing: (len(rows), thing.startswith(_SOURCE)) for thing, rows in members.items()}
+    # Of as many pairs, a source goes before a text, and names decide between texts.
+    ranks = {thing: (len(rows), thing.startswith(_SOURCE), thing) for thing, rows in members.items()}
 
     def part_of_another(thing: str, rows: Sequence[int]) -> bool:
         beside = Counter(other for row in rows for other in things[row])
         return any(2 * n > len(rows) and ranks[other] > ranks[thing] for other, n in beside.items())
 
-    several = ((thing, rows) for thing, rows in members.items() if len(rows) > 1)
-    shared = dict.fromkeys(tuple(rows) for thing, rows in several if not part_of_another(thing, rows))
-    alone = sorted({*range(len(things))}.difference(*shared))
-    groups = [*shared, *((row,) for row in alone)]
+    several = [(thing, tuple(rows)) for thing, rows in members.items() if len(rows) > 1]
+    whole = dict.fromkeys(rows for thing, rows in several if not part_of_another(thing, rows))
+    left = {*range(len(things))}.difference(*whole)
+    outside = (tuple(row for row in rows if row in left) for _, rows in several)
+    groups = [*whole, *dict.fromkeys(rows for rows in outside if len(rows) > 1)]
+    alone = sorted(left.difference(*groups))
+    groups += [(row,) for row in alone]
     of = [(row, number) for number, rows in enumerate(groups) for row in rows]
     return np.array(of, np.int64).reshape(-1, 2).T
 
 
-def _parts_of(of_set: NDArray[np.int64], groups: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return for each group the number of what it is connected with by sets: sets that share one are one."""
+def _groupings(of_set: NDArray[np.int64], groups: NDArray[np.int64]) -> list[_Grouping]:
+    """Return groups with the number of the part that each is of: sets that share a group are one part.
+
+    Of several sets also the groups inside each set, which then is a part.
+    """
     rows, numbers = groups
-    sets, count = int(of_set.max(initial=-1)) + 1, int(numbers.max(initial=-1)) + 1
-    if not count:
-        return np.empty(0, np.int64)
+    if not len(rows):
+        return [(groups, np.empty(0, np.int64))]
+    sets, count = int(of_set.max()) + 1, int(numbers.max()) + 1
     edges = coo_array((np.ones(len(rows)), (of_set[rows], sets + numbers)), shape=(sets + count,) * 2)
-    _, part = connected_components(edges, directed=False)
-    return np.asarray(part[sets:], dtype=np.int64)
+    part = np.asarray(connected_components(edges, directed=False)[1][sets:], dtype=np.int64)
+    found = [(groups, part)]
+    if sets > 1:
+        inside, number = np.unique(of_set[rows] * count + numbers, return_inverse=True)
+        found.append((np.stack([rows, number]), inside // count))
+    return found
 
 
 def _things(pairs: PairSet) -> Iterator[list[str]]:

@@ -215,7 +215,8 @@ class _Facts:
         """Whether the tuned weights look better, and only the number of test pairs leaves it open."""
         loses = "worse" in {result.gain.verdict for result in self.compared}
         stays = self.kept == BACKBONE and self.tested and not self.learned and not self.choice.get("refused")
-        return stays and not self.diluted and not loses and bool(promising(self.compared))
+        lost = self.diluted or self.spoiled  # more grades would not bring it back
+        return stays and not lost and not loses and bool(promising(self.compared))
 
     @property
     def diluted(self) -> bool:
@@ -224,12 +225,19 @@ class _Facts:
         return self.kept == BACKBONE and not self.learned and found is not None and bool(found.left)
 
     @property
+    def spoiled(self) -> bool:
+        """Whether the backbone stays, and training made it much worse before guards mixed the backbone in."""
+        found = self.weighed.where_chosen
+        return self.kept == BACKBONE and found is not None and found.spoiled
+
+    @property
     def harmed(self) -> bool:
         """Whether tuned weights are surely worse on a guard or what judges, and nowhere better; or chance."""
         if self.same:
             return False
         found = {result.gain.verdict for result in self.compared}
         guarded = self.choice.get("refused") or any(loss.too_much(self.most) for loss in self.losses)
+        guarded = guarded or self.spoiled
         by_chance = self.by_chance or (self._untaught and self.choice["best"] <= 0)
         return bool(guarded or by_chance) or ("worse" in found and "better" not in found)
 
@@ -329,13 +337,8 @@ class _Facts:
         """Return what to do next; nothing where the tuned model is to be used, or the advice says it."""
         if self.choice.get("refused"):
             return ""
-        found = self.weighed.where_chosen
-        if self.diluted and found is not None:
-            left = f"with {100 * self.share:.0f} % of the backbone {found.left} of the gain is left"
-            return (
-                f"Next: decide what may get worse, for {left}: --guard-loss allows more; fewer epochs or a "
-                "lower learning_rate may cost less elsewhere"
-            )
+        if said := self._of_guards():
+            return said
         if self.same or self._untaught:
             return "Next: see whether anything was to be learned (epochs, learning_rate, the training pairs)"
         if not self.tested:
@@ -354,6 +357,25 @@ class _Facts:
             "Next: read the losses in the report, which show what the training pairs taught; more grades are "
             "unlikely to turn this into a gain"
         )
+
+    def _of_guards(self) -> str:
+        """Return what to do where the backbone that guards mixed in took the gain, or hides a fall."""
+        found = self.weighed.where_chosen
+        if found is None:
+            return ""
+        if self.diluted:
+            left = f"with {100 * self.share:.0f} % of the backbone {found.left} of the gain is left"
+            return (
+                f"Next: decide what may get worse, for {left}: --guard-loss allows more; fewer epochs or a "
+                "lower learning_rate may cost less elsewhere"
+            )
+        if self.spoiled:
+            fell = f"from {100 * found.backbone:.1f} to {100 * found.planned:.1f} on the dev {self.chosen_on}"
+            return (
+                f"Next: look at the training pairs, for with them the model fell {fell} before guards mixed "
+                "the backbone in: are their scores turned round, or do they stand beside other texts?"
+            )
+        return ""
 
     def _other_pairs(self) -> str:
         if all(leak.origin == "dev" for leak in self.too_many):  # --drop-leaks drops training pairs alone

@@ -51,6 +51,7 @@ SPENT = 0.4
 to 0.53, the median 0.34; of what it would cost general text the median is 0.48
 (benchmarks/log/shares-of-guards.md)."""
 _TO_SPEAK_OF = 0.01  # a point of Spearman x 100
+_SPOILED = 0.1  # ten points: no chance of few pairs, and no price that is paid for something
 SHARES = tuple(round(0.1 * tenth, 1) for tenth in range(1, 10))
 """Shares of the backbone that are tried where the weights as planned lose too much."""
 
@@ -219,6 +220,11 @@ class WhereChosen:
             return ""
         return "less than half" if kept > 0 else "nothing"
 
+    @property
+    def spoiled(self) -> bool:
+        """Whether training made much worse what chooses, which the backbone that is mixed in then hides."""
+        return self.backbone - self.planned >= _SPOILED
+
 
 @dataclass(frozen=True, slots=True)
 class Weighed:
@@ -377,11 +383,13 @@ def spared_sentence(weighed: Weighed, most: float, share: float, chosen_by: str)
     """
     if not weighed.spared:
         return ""
+    found = weighed.where_chosen
+    allows = "" if found is not None and found.spoiled else "; --guard-loss allows more"
     said = (
         f"{100 * share:.0f} % of the backbone is mixed into the tuned weights: as planned, "
-        f"{costs_sentence(weighed.spared, most)}; --guard-loss allows more"
+        f"{costs_sentence(weighed.spared, most)}{allows}"
     )
-    if (found := weighed.where_chosen) is None:  # a report of before these were kept
+    if found is None:  # a report of before these were kept
         return said
     figures = (found.mixed, found.planned, found.backbone)
     mixed, planned, backbone = (f"{100 * figure:.1f}" for figure in figures)

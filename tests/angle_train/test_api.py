@@ -161,6 +161,17 @@ def test_a_row_that_cannot_be_used_is_named_as_it_was_given(function, tiny_model
         function(tiny_model_dir, pairs=[*rows[:30], {"text1": "a", "text2": "b", "score": "x"}])
 
 
+def test_an_option_that_was_given_rows_is_named_once_and_a_suggested_command_keeps_its_file(
+    tiny_model_dir, rows, tmp_path
+):
+    given = {"backbone": tiny_model_dir, "out": tmp_path / "out", "device": "cpu"}
+    with pytest.raises(InputError, match=r"^guard: all its pairs train or choose"):
+        fit(rows[:60], guard=rows[:60], **given)
+    with pytest.raises(InputError, match=r"^judged: none of its 30 pairs is among .* grade .*") as caught:
+        evaluate(tiny_model_dir, pairs=rows[:30], judged=[row | {"model": "m"} for row in rows[30:60]])
+    assert "judged.jsonl --out" in str(caught.value)
+
+
 def test_lists_without_pairs_are_refused_by_name(tiny_model_dir, rows, tmp_path):
     for lists in ({"pairs": []}, {"pairs": rows[:30], "judged": []}):
         with pytest.raises(

@@ -9,6 +9,7 @@ from angle_train.evaluation.power import share_found
 from angle_train.report.next_step import grade_more, more_pairs
 from angle_train.report.right_shares import RightShares
 from angle_train.report.text import advice
+from angle_train.report.verdict import IN_TUNED_HARMFUL
 from angle_train.training.guards import Loss
 
 PROMISING = (0.10, -0.04, 0.24)
@@ -139,6 +140,22 @@ def test_what_guards_left_the_gain_of_is_judged_as_all_else():
     leak = {"role": "test", "name": "set0", "origin": "training", "count": 200, "pairs": 50, "texts": 0.9}
     assert "--drop-leaks" in kept(BETTER, leaks=[leak], **diluted(0.62)).next
     assert report(BETTER, details=diluted(0.62)).verdict.next == ""
+
+
+@pytest.mark.parametrize("tested", [[(0.002, -0.018, 0.024)], [PROMISING], [WORSE]])
+def test_training_that_spoiled_the_model_is_said_though_guards_hid_it(tested):
+    said = kept(*tested, **diluted(0.87, planned=0.485, backbone=0.881))
+    assert said.next == (
+        "Next: look at the training pairs, for with them the model fell from 88.1 to 48.5 on the dev pairs "
+        "before guards mixed the backbone in: are their scores turned round, or do they stand beside other "
+        "texts?"
+    )
+    assert "--guard-loss allows more" not in said.spared
+    assert said.advice.endswith(IN_TUNED_HARMFUL)
+    assert "too few grades" not in said.headline
+    chance = kept(*tested, **diluted(0.87, planned=0.80, backbone=0.881))
+    assert chance.next == kept(*tested).next
+    assert "--guard-loss allows more" in chance.spared
 
 
 def test_a_leaky_test_set_is_no_reason_to_grade():
